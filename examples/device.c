@@ -1,5 +1,5 @@
-/* A bot for a microcontroller. The model is a constant of the program, whose weights, of 8 bits, are
-   used where they are, in flash; all else lies in one block of memory. No heap, no files, no
+/* A bot for a microcontroller. The model is a constant of the program, whose weights, of 8 bits,
+   are used where they are, in flash; all else lies in one block of memory. No heap, no files, no
    threads: for a Cortex-M the code of the library has some 100 KB, and the memory below is enough.
 
      ./carnn train --task dialog --train data/bike.txt --hidden 32 --lr 0.02 --epochs 60 \

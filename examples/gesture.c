@@ -50,7 +50,8 @@ static carnn_status learn(carnn_model **model, carnn_error *error) {
     return status;
 }
 
-/* How many new gestures are told rightly at their end; prints each row that changes what is told. */
+/* How many new gestures are told rightly at their end; prints each row that changes what is
+   told. */
 static carnn_status tell(const carnn_model *model, carnn_session *session, int *right,
                          carnn_error *error) {
     for (int gesture = 0; gesture < GESTURES; gesture++) {

@@ -20,8 +20,8 @@ static carnn_model *model;
 static carnn_session *session;
 static carnn_error error;
 
-/* Memory for a model file of so many bytes, aligned to 64 as models in place have to be; NULL: there
-   is none. The model before is gone. */
+/* Memory for a model file of so many bytes, aligned to 64 as models in place have to be; NULL:
+   there is none. The model before is gone. */
 char *bot_room(size_t size) {
     carnn_session_free(session);
     carnn_model_free(model);

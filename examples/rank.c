@@ -1,6 +1,6 @@
-/* Ranks sentences, a line each of standard input, as answers to a question, and tells which words of
-   the best one weighed most. Without a model file of that name it trains a small one on the sample
-   questions before. Run: build/rank MODEL QUESTION < sentences */
+/* Ranks sentences, a line each of standard input, as answers to a question, and tells which words
+   of the best one weighed most. Without a model file of that name it trains a small one on the
+   sample questions before. Run: build/rank MODEL QUESTION < sentences */
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
 

@@ -1,5 +1,5 @@
-# What the scripts of checks share; they begin with `. "$(dirname "$0")/check.sh"`, in the top folder,
-# and end with `checked`. A failed check is a line; the last line reads N passed, N failed.
+# What the scripts of checks share; they begin with `. "$(dirname "$0")/check.sh"`, in the top
+# folder, and end with `checked`. A failed check is a line; the last line reads N passed, N failed.
 
 top=$PWD
 folder=$(mktemp -d) || exit 1 # may be filled with anything

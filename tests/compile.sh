@@ -1,7 +1,7 @@
 #!/bin/sh
 # What must compile, without a warning, and link: gcc and clang, C99 and C++17, the declarations
-# alone, all combinations of the option macros, each task alone, two translation units. Compilers that
-# are not there are named.
+# alone, option macros (any three of them in all combinations), each task alone, two translation
+# units. Compilers that are not there are named.
 
 . "$(dirname "$0")/check.sh"
 strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
@@ -13,7 +13,8 @@ compiles() {
     check "$what" quiet "$@"
 }
 
-printf '#include "carnn.h"\nint main(void) { return carnn_status_text(CARNN_OK) == 0; }\n' > "$folder/use.c"
+printf '#include "carnn.h"\nint main(void) { return carnn_status_text(CARNN_OK) == 0; }\n' \
+    > "$folder/use.c"
 printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 cat "$folder/make.c" "$folder/make.c" "$folder/use.c" > "$folder/often.c"
 cp "$folder/use.c" "$folder/use.cpp"
@@ -92,9 +93,12 @@ for compiler in gcc clang; do
         compiles "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$folder/make.c" \
             -o "$folder/make.o"
     fi
-    compiles "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$folder/use.c" -o "$folder/use.o"
-    compiles "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$folder/often.c"
-    compiles "$compiler, two units link" $compiler "$folder/make.o" "$folder/use.o" -o "$folder/two" -lm -lpthread
+    compiles "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$folder/use.c" \
+        -o "$folder/use.o"
+    compiles "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only \
+        "$folder/often.c"
+    compiles "$compiler, two units link" $compiler "$folder/make.o" "$folder/use.o" \
+        -o "$folder/two" -lm -lpthread
     compiles "$compiler, a training" $compiler -std=c99 -I. "$folder/make.o" "$folder/train.c" \
         -o "$folder/train" -lm -lpthread
     check "$compiler, trains" "$folder/train" "$folder/$compiler.gguf"
@@ -105,16 +109,18 @@ for compiler in gcc clang; do
     compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, C++20" $plus -std=c++20 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, command line" $plus -std=c++17 -I. -x c++ -fsyntax-only cli.c
-    compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
-    compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
+    compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" \
+        -o "$folder/usepp.o"
+    compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" \
+        -lm -lpthread
 done
 
 if [ -s "$folder/gcc.gguf" ] && [ -s "$folder/clang.gguf" ]; then
     check "gcc and clang: other model files" cmp -s "$folder/gcc.gguf" "$folder/clang.gguf"
 fi
 
-# The option macros: none, all, and ten choices of three, so that any three of them occur in all eight
-# combinations; the compilers take turns.
+# The option macros: none, all, and ten choices of three, so that any three of them occur in all
+# eight combinations; the compilers take turns.
 quickest=${CC:-cc}
 command -v clang > /dev/null && quickest=clang # twice as fast without optimisation
 options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
@@ -130,8 +136,8 @@ for row in 000000 001011 001110 010101 010110 011001 100011 100101 101100 110010
     [ $compiler = $quickest ] && compiler=${CC:-cc} || compiler=$quickest
 done
 
-# Each of them alone as a program that answers by a model of each task, with the numbers of one whose
-# implementation is optimised and has SIMD.
+# Each of them alone as a program that answers by a model of each task, with the numbers of one
+# whose implementation is optimised and has SIMD.
 model=$folder/gcc.gguf
 [ -s "$model" ] || model=$folder/clang.gguf
 models=$model
@@ -153,7 +159,8 @@ for option in $options; do
     check "$option: another answer" cmp -s "$folder/$option.says" "$folder/says"
 done
 for task in answer classify pair cloze signal thought; do
-    compiles "$task alone" $quickest $alone -DCARNN_NO_SIMD "-DCARNN_TASKS(X)=X($task)" -fsyntax-only
+    compiles "$task alone" $quickest $alone -DCARNN_NO_SIMD "-DCARNN_TASKS(X)=X($task)" \
+        -fsyntax-only
 done
 for task in dialog lm; do
     compiles "$task alone" $quickest $alone -O0 -DCARNN_NO_SIMD -DCARNN_NO_TRAIN \
@@ -162,21 +169,25 @@ done
 "$folder/lm" "$model" > "$folder/CARNN_TASKS.says"
 head -n 1 "$folder/says" > "$folder/lm.says"
 check "lm alone: another answer" cmp -s "$folder/CARNN_TASKS.says" "$folder/lm.says"
-check "dialog alone: refuses other models" test "$("$folder/dialog" "$model")" = 'memory: unknown task "lm"'
+check "dialog alone: refuses other models" \
+    test "$("$folder/dialog" "$model")" = 'memory: unknown task "lm"'
 compiles "examples/tagger.c by itself" ${CC:-cc} -std=c99 $strict -DCARNN_NO_SIMD -fsyntax-only \
     examples/tagger.c # test_tag.c runs it
 {
     printf '#define CARNN_EXTRA_HEADS(X) X(tag_task)\n#include "cli.c"\n'
     sed '1,/^#include/d; /--- the program/,$d' examples/tagger.c
 } > "$folder/own/tag.c"
-compiles "the command line with a task of one's own" ${CC:-cc} -std=c99 $strict -DCARNN_NO_SIMD -I. -fsyntax-only \
-    "$folder/own/tag.c"
+compiles "the command line with a task of one's own" ${CC:-cc} -std=c99 $strict \
+    -DCARNN_NO_SIMD -I. -fsyntax-only "$folder/own/tag.c"
 cp carnn.h "$folder/own/renamed.h"
-printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' > "$folder/own/renamed.c"
-compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "$folder/own/renamed.c"
+printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' \
+    > "$folder/own/renamed.c"
+compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only \
+    "$folder/own/renamed.c"
 printf '#define STB_DS_IMPLEMENTATION\n#include "stb_ds.h"\n' > "$folder/own/host.c"
-compiles "stb_ds of the host" $quickest -std=c99 -w -O0 -DCARNN_NO_SIMD -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
-    "$folder/make.c" "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
+compiles "stb_ds of the host" $quickest -std=c99 -w -O0 -DCARNN_NO_SIMD \
+    -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. "$folder/make.c" \
+    "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
 cat "$folder/own/host.c" "$folder/make.c" > "$folder/own/same.c"
 compiles "stb_ds of the host, in the same file" $quickest -std=c99 -w -DCARNN_NO_SIMD \
     -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. -fsyntax-only "$folder/own/same.c"
@@ -184,12 +195,14 @@ compiles "warnings that come with optimisation" gcc -std=c99 $strict -O2 -DCARNN
     "$folder/make.c" -o "$folder/warned.o"
 compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
 for option in -ffast-math -ffinite-math-only -freciprocal-math; do
-    check "$option is refused" fails ${CC:-cc} -std=c99 -Wfatal-errors $option -I. -fsyntax-only "$folder/make.c"
+    check "$option is refused" fails ${CC:-cc} -std=c99 -Wfatal-errors $option -I. \
+        -fsyntax-only "$folder/make.c"
 done
 compiles "constants" gcc -w -DCARNN_NO_TEXT -I. -fsyntax-only "$folder/make.c"
 check "single precision constants are refused" fails gcc -w -Wfatal-errors -DCARNN_NO_TEXT \
     -fsingle-precision-constant -I. -fsyntax-only "$folder/make.c"
-check "excess precision is refused" fails gcc -Wfatal-errors -mfpmath=387 -I. -fsyntax-only "$folder/make.c"
+check "excess precision is refused" fails gcc -Wfatal-errors -mfpmath=387 -I. -fsyntax-only \
+    "$folder/make.c"
 {
     cat "$folder/make.c"
     echo 'int main(void) {
@@ -212,8 +225,9 @@ if command -v clang > /dev/null; then # no macro tells these options
 fi
 if command -v clang > /dev/null; then # gcc's sanitizers let these pass
     sh tests/gather.sh test_tag test_from test_odd test_session test_file > "$folder/null.c"
-    compiles "null pointers, numbers out of range" clang -std=c99 -w -g1 -DCARNN_NO_SIMD -fsanitize=pointer-overflow,float-cast-overflow \
-        -fno-sanitize-recover=all -I. -Itests "$folder/null.c" -o "$folder/null" -lm -lpthread
+    compiles "null pointers, numbers out of range" clang -std=c99 -w -g1 -DCARNN_NO_SIMD \
+        -fsanitize=pointer-overflow,float-cast-overflow -fno-sanitize-recover=all -I. -Itests \
+        "$folder/null.c" -o "$folder/null" -lm -lpthread
     for test in from odd session file; do
         check "null pointers: $test" quiet "$folder/null" $test
     done

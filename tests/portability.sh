@@ -1,14 +1,14 @@
 #!/bin/sh
-# Other machines: sh tests/portability.sh [TEST...], in the top folder after `make`. For each, the command
-# line and the header must compile without a warning; under an emulator a model is trained, whose
-# bytes must be those that ./carnn gives here, and the programs of tests/ (default: all) run. What is
-# not at hand is not counted as passed.
+# Other machines: sh tests/portability.sh [TEST...], in the top folder after `make`. For each, the
+# command line and the header must compile without a warning; under an emulator a model is trained,
+# whose bytes must be those that ./carnn gives here, and the programs of tests/ (default: all) run.
+# What is not at hand is not counted as passed.
 # sh tests/portability.sh quick: aarch64 with a few tests, and the command line for Windows, in
 # seconds.
 #
 # Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user emscripten gcc-arm-none-eabi
-# libnewlib-arm-none-eabi qemu-system-arm, and gcc-* with libc6-dev-*-cross for i686-linux-gnu (i386),
-# aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
+# libnewlib-arm-none-eabi qemu-system-arm, and gcc-* with libc6-dev-*-cross for i686-linux-gnu
+# (i386), aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
 
 . "$(dirname "$0")/check.sh"
 case $1 in
@@ -18,7 +18,8 @@ esac
 strict='-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror'
 WINEPREFIX=$top/build/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
-mkdir -p "$folder/include" "$folder/run" "$top/build" # wine makes no folder in one that is not there
+# build, too: wine makes no folder in one that is not there
+mkdir -p "$folder/include" "$folder/run" "$top/build"
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
 ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
@@ -66,7 +67,8 @@ machine() {
     if [ -z "$tests" ] || [ $built = no ]; then
         :
     elif command -v "${runner:-true}" > "$folder/where"; then
-        (cd "$folder/run" && rm -f there.gguf && $runner ../carnn.exe $small --out there.gguf) > "$folder/log" 2>&1
+        (cd "$folder/run" && rm -f there.gguf &&
+            $runner ../carnn.exe $small --out there.gguf) > "$folder/log" 2>&1
         check "$name: a model with the same bytes" cmp "$folder/here.gguf" "$folder/run/there.gguf"
         ran "$runner"
         passed=$((passed + good)) failed=$((failed + bad))
@@ -77,7 +79,8 @@ machine() {
     printf '%-10s %-28s builds: %-4s %s\n' "$name" "$compiler" $built "$said"
 }
 
-# A microcontroller: no operating system, a program in flash. Runs examples/device.c as it does here.
+# A microcontroller: no operating system, a program in flash. Runs examples/device.c as it does
+# here.
 device() {
     for tool in arm-none-eabi-gcc qemu-system-arm; do
         command -v $tool > "$folder/where" && continue
@@ -102,7 +105,8 @@ END
     timeout 60 qemu-system-arm -M mps2-an500 -display none -serial none -monitor none \
         -semihosting-config enable=on,target=native -kernel "$folder/device.elf" \
         < data/bike-chat.txt > "$folder/there"
-    check "Cortex-M7: says what is said here" test "$(cat "$folder/here")" = "$(sed '$d' "$folder/there")"
+    check "Cortex-M7: says what is said here" \
+        test "$(cat "$folder/here")" = "$(sed '$d' "$folder/there")"
     tail -n 1 "$folder/there" | sed 's/^/Cortex-M7  examples\/device.c: /'
 }
 

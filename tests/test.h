@@ -174,6 +174,33 @@ static inline double test_row_times(const float *W, size_t row, size_t columns, 
     return sum;
 }
 
+/* Memory as aligned as the library's arrays are. */
+static inline void *test_aligned(size_t bytes) {
+    carnn_allocator a = carnn__allocator(NULL);
+    void *block = carnn__alloc_aligned(&a, bytes, 1);
+    if (!block) abort();
+    return block;
+}
+
+/* So many zeros, as aligned. */
+static inline float *test_floats(size_t count) {
+    float *x = (float *)test_aligned((count + 1) * sizeof *x);
+    memset(x, 0, (count + 1) * sizeof *x);
+    return x;
+}
+
+/* Gives one of them back. */
+static inline void test_drop(void *block) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__free_aligned(&a, block);
+}
+
+/* Numbers from -size to size. */
+static inline void test_draw(float *x, size_t count, uint64_t key, float size) {
+    size_t i;
+    for (i = 0; i < count; i++) x[i] = size * (2.0f * carnn__uniform(key, i) - 1.0f);
+}
+
 static inline double test_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 /* The larger error; not a number is the largest of all. */
@@ -208,6 +235,11 @@ static inline carnn_dataset *test_data(const char *task, const char *bytes, size
     desc.lenient = lenient;
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     return data;
+}
+
+/* That of a text, all of which has to be right. */
+static inline carnn_dataset *test_read(const char *task, const char *text) {
+    return test_data(task, text, strlen(text), 0, 0);
 }
 
 /* A data set of dialogs that has to be right. */
@@ -409,8 +441,8 @@ static inline carnn_model *test_reload(const carnn_model *model) {
     return again;
 }
 
-/* A model is made, trained, scored and opened, until no allocation fails: before that each one does,
-   nothing leaks, and the error says what it is. Returns how many there are. */
+/* A model is made, trained, scored and opened, until no allocation fails: before that each one
+   does, nothing leaks, and the error says what it is. Returns how many there are. */
 static inline long test_life_in_memory(carnn_model_desc desc, const carnn_dataset *data,
                                        carnn_train_desc train) {
     test_memory memory;
@@ -439,7 +471,7 @@ static inline long test_life_in_memory(carnn_model_desc desc, const carnn_datase
     return fail_at;
 }
 
-/* --- a network at work, so that what is between input and output can be seen ------------------- */
+/* --- a network at work, so that what is between input and output can be seen ------------------ */
 
 typedef struct test_work {
     carnn__engine engine;
@@ -569,7 +601,8 @@ static inline const char *test_spell(carnn_dataset *data, size_t texts, int valu
                                            (double)data->items[i].value);
         else at += (size_t)snprintf(all + at, sizeof all - at, "%s", target ? target : "?");
         for (k = 0; k < texts; k++)
-            at += (size_t)snprintf(all + at, sizeof all - at, "|%s", carnn_dataset_text(data, i, k));
+            at += (size_t)snprintf(all + at, sizeof all - at, "|%s",
+                                   carnn_dataset_text(data, i, k));
         at += (size_t)snprintf(all + at, sizeof all - at, "\n");
     }
     carnn_dataset_free(data);

@@ -23,7 +23,7 @@ static const char odd_pairs[] =
     "c d\tc\t1\nc d\tx\t0\n";
 
 static carnn_dataset *answer_data(const char *bytes) {
-    return test_data("answer", bytes, strlen(bytes), 0, 0);
+    return test_read("answer", bytes);
 }
 
 /* As test_training(), but the best epoch is not kept and no weight decays. */
@@ -472,8 +472,44 @@ static void test_rank_loss(size_t right) {
     CHECK_INT(steps, 2);
     for (i = 0; i < model->params.trained; i++) /* each question is a step: twice the mean */
         CHECK_NEAR(once[i], 2.0 * g[i], 1e-5);
+    rank_step(model, data, 64, 0.0, once, &steps); /* the other question is in the last batch */
+    CHECK_INT(steps, 1);
+    for (i = 0; i < model->params.trained; i++) CHECK_NEAR(once[i], g[i], 1e-5);
     CHECK(rank_step(model, data, 4, 0.5, once, &steps) > 0.0);
     free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* In training smoothing gives each of the n sentences of a question a / n of the target. */
+static void test_rank_smoothing(void) {
+    const double a = 0.3;
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = test_model("answer", "cell=icarnn", NULL, data);
+    float score[8], *g = test_floats(model->params.size);
+    double expected = 0.0;
+    size_t from, end, i;
+    test_work w;
+    score_pairs(model, data, 64, 1, score);
+    for (from = 0; from < 8; from = end) {
+        double sum = 0.0, right = 0.0, n;
+        for (end = from; end < 8 && data->items[end].group == data->items[from].group; end++) {
+            sum += exp((double)score[end]);
+            right += data->items[end].value > 0.0f;
+        }
+        n = (double)(end - from);
+        for (i = from; i < end; i++) {
+            double y = data->items[i].value > 0.0f ? (1.0 - a) / right : 0.0;
+            expected += (y + a / n) * (log(sum) - (double)score[i]);
+        }
+    }
+    test_work_open(&w, model, data, 1);
+    w.work.g = g;
+    w.work.smoothing = a;
+    CHECK_INT(test_work_run(&w, 0), 1);
+    CHECK_NEAR(w.tally.loss, expected, 1e-5);
+    test_work_close(&w);
+    test_drop(g);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -1322,6 +1358,14 @@ static void test_place(const char *options, size_t last) {
     carnn_dataset_free(data);
 }
 
+/* Numbers begin with a digit, or are the mark for one. */
+static void test_number_words(void) {
+    static const char *const word[] = {"0", "9th", "<num>", "/", ":", "a1", "<nun>", "<num", ""};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(word); i++)
+        CHECK_INT(carnn__is_number(carnn__span_of(word[i])), i < 3);
+}
+
 /* What traits and the topic add, by hand, with weights of the question's words: a weighs numbers,
    b the topic, both the length. A sentence that says no number, or nothing, has no such trait. */
 static void test_traits(void) {
@@ -1446,7 +1490,8 @@ static void test_answer_mean_loss(void) {
     carnn_dataset_free(data);
 }
 
-/* Items of one class alone have the weight 1; pairs have no loss where one of the two is missing. */
+/* Items of one class alone have the weight 1; pairs have no loss where one of the two is
+   missing. */
 static void test_one_class(void) {
     static const char wrong[] = "a b\tb c\t0\na b\td\t0\n";
     static const char mixed[] = "a\tb\t1\na\tc\t1\nb c\tc d\t0\nb c\ta\t1\n"
@@ -1596,6 +1641,7 @@ int main(void) {
     test_place("model=siamese loss=pair", 14);
     test_place("model=siamese loss=pair redundancy=0", 12);
     test_place("model=siamese loss=pair redundancy=0 traits=0", 9);
+    test_number_words();
     test_traits();
     test_redundancy_room();
     test_long_sentence();
@@ -1605,6 +1651,7 @@ int main(void) {
     test_answer_scores(pairs, "cell=icarnn tune_vectors=0"); /* similar words have shares */
     test_rank_loss(1);
     test_rank_loss(5);
+    test_rank_smoothing();
     test_metrics();
     test_answer_mean_loss();
     test_one_class();

@@ -1,5 +1,5 @@
-/* What only the training of dialogs does: replies that are frequent count for less, and words of the
-   candidates are dropped. */
+/* What only the training of dialogs does: replies that are frequent count for less, and words of
+   the candidates are dropped. */
 
 #include "test.h"
 

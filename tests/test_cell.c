@@ -2,7 +2,6 @@
    plain loops in double precision; the golden values of the papers' cells; identities; the same
    bits whatever runs the arithmetic. */
 
-
 #include "test.h"
 
 /* --- a cell and all that it works on ---------------------------------------------------------- */
@@ -25,24 +24,6 @@ typedef struct subject {
     const carnn__cell_kind *kind; /* in the place of the table's for products; or NULL */
 } subject;
 
-static const carnn_allocator *allocator(void) {
-    static carnn_allocator a;
-    a = carnn__allocator(NULL);
-    return &a;
-}
-
-static float *floats(size_t count) {
-    float *x = (float *)carnn__alloc_aligned(allocator(), count + 1, sizeof *x);
-    if (!x) abort();
-    memset(x, 0, (count + 1) * sizeof *x);
-    return x;
-}
-
-static void draw_all(float *x, size_t count, uint64_t key, float size) {
-    size_t i;
-    for (i = 0; i < count; i++) x[i] = size * (2.0f * carnn__uniform(key, i) - 1.0f);
-}
-
 /* Inputs and weights at random. `shared` inputs: the rows read these in turn; 0: one for each. */
 static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
                          const uint32_t *length, size_t sequences, size_t shared) {
@@ -60,21 +41,22 @@ static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
     for (i = 0; shared && i < s->rows; i++) s->index[i] = (uint32_t)(i * 5 % shared);
     carnn__store_open(&s->store, s->param, CARNN__CELL_PARAMS);
     carnn__cell_declare(&s->cell, &s->store, "", kind, e, h, d);
-    s->w = s->store.value = floats(s->store.size);
-    s->g = floats(s->store.size);
+    s->w = s->store.value = test_floats(s->store.size);
+    s->g = test_floats(s->store.size);
     for (i = 0; i < s->store.count; i++)
-        draw_all(carnn__piece(&s->store, s->w, i), s->store.item[i].rows * s->store.item[i].columns,
-                 100 + i, 1.5f / sqrtf((float)s->store.item[i].columns + 1.0f));
+        test_draw(carnn__piece(&s->store, s->w, i),
+                  s->store.item[i].rows * s->store.item[i].columns, 100 + i,
+                  1.5f / sqrtf((float)s->store.item[i].columns + 1.0f));
     for (i = 0; i < carnn__cells[kind].vectors; i++)
-        draw_all(carnn__piece(&s->store, s->w, s->cell.alpha + i), carnn__cells[kind].gates * h,
-                 200 + i, 1.0f);
-    draw_all(s->x = floats(s->inputs * e), s->inputs * e, 1, 1.0f);
-    draw_all(s->c = floats(sequences * d), sequences * d, 2, 1.0f);
-    draw_all(s->h0 = floats(sequences * h), sequences * h, 3, 1.0f);
-    draw_all(s->c0 = floats(sequences * h), sequences * h, 4, 1.0f);
-    draw_all(s->out = floats(s->rows * h), s->rows * h, 5, 1.0f);
-    s->dx = floats(s->inputs * e);
-    s->dc = floats(sequences * d);
+        test_draw(carnn__piece(&s->store, s->w, s->cell.alpha + i), carnn__cells[kind].gates * h,
+                  200 + i, 1.0f);
+    test_draw(s->x = test_floats(s->inputs * e), s->inputs * e, 1, 1.0f);
+    test_draw(s->c = test_floats(sequences * d), sequences * d, 2, 1.0f);
+    test_draw(s->h0 = test_floats(sequences * h), sequences * h, 3, 1.0f);
+    test_draw(s->c0 = test_floats(sequences * h), sequences * h, 4, 1.0f);
+    test_draw(s->out = test_floats(s->rows * h), s->rows * h, 5, 1.0f);
+    s->dx = test_floats(s->inputs * e);
+    s->dc = test_floats(sequences * d);
 }
 
 static void subject_close(subject *s) {
@@ -89,8 +71,8 @@ static void subject_close(subject *s) {
     all[6] = s->h0;
     all[7] = s->c0;
     all[8] = s->out;
-    for (i = 0; i < 9; i++) carnn__free_aligned(allocator(), all[i]);
-    carnn__free_aligned(allocator(), s->memory);
+    for (i = 0; i < 9; i++) test_drop(all[i]);
+    test_drop(s->memory);
     free(s->seq.length);
     free(s->index);
 }
@@ -99,13 +81,12 @@ static void subject_close(subject *s) {
 static void subject_run(subject *s, carnn__engine *e) {
     carnn__arena arena = {NULL, 0, 0, 0};
     int pass;
-    carnn__free_aligned(allocator(), s->memory);
+    test_drop(s->memory);
     for (pass = 0; pass < 2; pass++) {
         carnn__cell_plan(&s->run, &s->cell, &s->store, s->g, &arena, s->inputs, s->rows,
                          s->sequences, NULL);
         if (pass) break;
-        s->memory = carnn__alloc_aligned(allocator(), arena.peak, 1);
-        if (!s->memory) abort();
+        s->memory = test_aligned(arena.peak);
         memset(s->memory, 0xFF, arena.peak); /* NaN: nothing may be read that was not written */
         arena.base = (char *)s->memory;
         arena.size = arena.peak;
@@ -194,7 +175,8 @@ static double unit(const char *cell, const terms *t, double *state) {
         *state = i * tanh(XHB(t, 3)) + f * *state;
         return o * tanh(*state);
     }
-    if (!strcmp(cell, "gru")) return additive(test_sigmoid(XHB(t, 0)), 1.0, gru_candidate(t), before);
+    if (!strcmp(cell, "gru"))
+        return additive(test_sigmoid(XHB(t, 0)), 1.0, gru_candidate(t), before);
     if (!strcmp(cell, "gru-after")) {
         const float *b = weights(t->s, t->s->cell.recurrent_bias);
         size_t h = t->s->h;
@@ -213,13 +195,14 @@ static double unit(const char *cell, const terms *t, double *state) {
         return additive(test_sigmoid(XHB(t, 0) + C(t, 0)), test_sigmoid(XHB(t, 1) + C(t, 1)),
                         X(t, 2) + B(t, 2), before);
     if (!strcmp(cell, "ncarnn-free"))
-        return additive(test_sigmoid(XHB(t, 0)), test_sigmoid(XHB(t, 1)), X(t, 2) + B(t, 2), before);
+        return additive(test_sigmoid(XHB(t, 0)), test_sigmoid(XHB(t, 1)), X(t, 2) + B(t, 2),
+                        before);
     if (!strcmp(cell, "icarnn"))
-        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
-                        X(t, 2) + B(t, 2), before);
+        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)),
+                        test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)), X(t, 2) + B(t, 2), before);
     if (!strcmp(cell, "scarnn"))
-        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
-                        t->x[t->i], before);
+        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)),
+                        test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)), t->x[t->i], before);
     if (!strcmp(cell, "carnn-low"))
         return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), 1.0, t->x[t->i], before);
     return NAN;
@@ -373,9 +356,9 @@ static void test_without_dx(carnn__engine *e) {
             subject_open(&s, kind, 9, 19, 4, length, 3, i ? 3 : 0);
             subject_run(&s, e);
             bytes = s.store.size * sizeof(float);
-            g = floats(s.store.size);
-            dc = floats(3 * s.d);
-            dh = floats(3 * s.h);
+            g = test_floats(s.store.size);
+            dc = test_floats(3 * s.d);
+            dh = test_floats(3 * s.h);
             memcpy(g, s.g, bytes);
             memcpy(dc, s.dc, 3 * s.d * sizeof(float));
             memcpy(dh, s.run.scan.dh, 3 * s.h * sizeof(float));
@@ -386,9 +369,9 @@ static void test_without_dx(carnn__engine *e) {
             CHECK(!memcmp(dh, s.run.scan.dh, 3 * s.h * sizeof(float)));
             for (bytes = 0; bytes < s.inputs * s.e && s.dx[bytes] == 0.0f; bytes++) continue;
             CHECK_INT(bytes, s.inputs * s.e);
-            carnn__free_aligned(allocator(), g);
-            carnn__free_aligned(allocator(), dc);
-            carnn__free_aligned(allocator(), dh);
+            test_drop(g);
+            test_drop(dc);
+            test_drop(dh);
             subject_close(&s);
         }
 }
@@ -562,8 +545,8 @@ static void test_initial_vectors(void) {
     }
 }
 
-/* Units that begin to remember 1, 3, .., 11 steps keep 1/2, 3/4, .., 11/12 of a state in a step, where
-   nothing but the biases is not 0. */
+/* Units that begin to remember 1, 3, .., 11 steps keep 1/2, 3/4, .., 11/12 of a state in a step,
+   where nothing but the biases is not 0. */
 static void test_remembered(carnn__engine *e) {
     static const double kept[] = {1 / 2.0, 3 / 4.0, 5 / 6.0, 7 / 8.0, 9 / 10.0, 11 / 12.0};
     static const uint32_t length[] = {1};
@@ -634,10 +617,10 @@ static void test_golden_skip(carnn__engine *e) {
     while (strcmp(want->cell, "rnn")) want++;
     subject_open(&s, CARNN__CELL_rnn, 3, 3, 0, length, 1, 0);
     carnn__cell_declare_skip(&s.cell, &s.store, "", 2);
-    carnn__free_aligned(allocator(), s.w);
-    carnn__free_aligned(allocator(), s.g);
-    s.w = s.store.value = floats(s.store.size);
-    s.g = floats(s.store.size);
+    test_drop(s.w);
+    test_drop(s.g);
+    s.w = s.store.value = test_floats(s.store.size);
+    s.g = test_floats(s.store.size);
     fill_golden(carnn__piece(&s.store, s.w, s.cell.input), want->input[0], 9);
     fill_golden(carnn__piece(&s.store, s.w, s.cell.bias), want->bias[0], 3);
     fill_golden(carnn__piece(&s.store, s.w, s.cell.recurrent), want->recurrent[0], 9);
@@ -925,8 +908,9 @@ static void same_cell_bits(size_t kind, size_t h, const uint32_t *length, size_t
     for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
         for (threads = 1; threads <= (path ? 1 : 3); threads++) {
             carnn__engine e;
-            CHECK_INT(carnn__engine_open(&e, name, threads, *allocator(), NULL), CARNN_OK);
-            draw_all(s.out, s.rows * h, 5, 1.0f);
+            CHECK_INT(carnn__engine_open(&e, name, threads, carnn__allocator(NULL), NULL),
+                      CARNN_OK);
+            test_draw(s.out, s.rows * h, 5, 1.0f);
             subject_run(&s, &e);
             if (!first) first = subject_digest(&s);
             if (test_fails(subject_digest(&s) == first, "same bits", __FILE__, __LINE__))
@@ -1029,7 +1013,8 @@ static void carve_unused(carnn__subject *s) {
     carnn__check_array(s, "unused", 1, 3);
 }
 
-/* What the check says of an LSTM when it is spoilt in that way; 5: it has an array without effect. */
+/* What the check says of an LSTM when it is spoilt in that way; 5: it has an array without
+   effect. */
 static carnn_check spoilt_check(carnn__engine *e, int how) {
     static carnn__subject s;
     carnn_check check;
@@ -1218,7 +1203,7 @@ static void test_recurrence(void) {
 int main(void) {
     test_recurrence();
     carnn__engine e;
-    CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_golden(&e);
     test_golden_skip(&e);
     test_two_biases(&e);

@@ -8,7 +8,7 @@ static const char chars_text[] = "the cat\n\xC3\xA4 \xE2\x82\xAC\xF0\x9F\x90\xB1
                                  "  a dog ran \nto the hat\na cat\n";
 
 static carnn_dataset *chars_data(const char *text) {
-    return test_data("lm", text, strlen(text), 0, 0);
+    return test_read("lm", text);
 }
 
 static carnn_model *chars_model(const char *options, const carnn_dataset *data) {

@@ -224,10 +224,11 @@ static void classify_blank_lines(void) {
 }
 
 static void classify_errors(void) {
-    CHECK_TEXT(classify_read("", 0, 0), "f.txt:1: expected a class and a text, found an empty file");
+    CHECK_TEXT(classify_read("", 0, 0),
+               "f.txt:1: expected a class and a text, found an empty file");
     CHECK_TEXT(classify_read("I like it\n", 0, 0),
-               "f.txt:1: expected class<TAB>text, __label__class text, COARSE:fine text or a digit, "
-               "a blank and a text, found \"I like it\"");
+               "f.txt:1: expected class<TAB>text, __label__class text, COARSE:fine text or a "
+               "digit, a blank and a text, found \"I like it\"");
     CHECK_TEXT(classify_read("x\ta\nb c\n", 0, 0),
                "f.txt:2: expected class<TAB>text, found \"b c\"");
     CHECK_TEXT(classify_read("x\ta\n\n \tb c\n", 0, 0),
@@ -282,7 +283,7 @@ static void classify_sources(void) {
     carnn_dataset_free(data);
 }
 
-/* --- models ------------------------------------------------------------------------------------ */
+/* --- models ----------------------------------------------------------------------------------- */
 
 static const char classify_letters[] =
     "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\nz\t\nx\ta a a\n";
@@ -293,7 +294,7 @@ static carnn_status classify_fit(carnn_model *model, const carnn_dataset *data, 
     return carnn_train(model, data, data, &train, &error);
 }
 
-/* --- the network behind the recurrent layer, by plain loops in doubles ------------------------- */
+/* --- the network behind the recurrent layer, by plain loops in doubles ------------------------ */
 
 enum { CLASSIFY_WIDE = 64 };
 
@@ -437,7 +438,7 @@ static void classify_scored_loss(void) {
     carnn_dataset_free(data);
 }
 
-/* --- unusual data -------------------------------------------------------------------------------- */
+/* --- unusual data ----------------------------------------------------------------------------- */
 
 /* One class; then also a second one, only in the data that is scored: it is never right. */
 static void classify_one_class(void) {
@@ -495,7 +496,7 @@ static void classify_unlabelled(void) {
     carnn_dataset_free(data);
 }
 
-/* --- sessions, threads, SIMD paths, files ----------------------------------------------------------- */
+/* --- sessions, threads, SIMD paths, files ----------------------------------------------------- */
 
 /* Sessions predict what batches do, from texts, lines and examples, bit by bit. */
 static void classify_sessions(void) {
@@ -572,7 +573,8 @@ static void classify_tree_session(void) {
     for (i = 0; i + 5 < sizeof large; i += 5) memcpy(large + i, i ? "(1 c)" : "(2 b ", 5);
     large[i++] = ')';
     CHECK_INT(carnn_session_line(session, large, i, 2, 1, &found, &p, &error), CARNN_ERR_DATA);
-    CHECK(strstr(error.message, ":2: expected leaves of less than 16384 bytes, found \"(2 b (1 c)"));
+    CHECK(strstr(error.message,
+                 ":2: expected leaves of less than 16384 bytes, found \"(2 b (1 c)"));
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -157,7 +157,7 @@ static void cloze_softmax(double *e, size_t n) {
 
 /* A question by itself is normalised by the population, which weight decay leaves as it was. */
 static void cloze_population_stays(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", "model=attentive anonymous=0 cell=lstm "
                                              "normalise=everywhere", NULL, data);
     carnn_train_desc train = test_training(2, 1, 0.02, 0.0);
@@ -281,7 +281,7 @@ static void cloze_by_loops(const char *options) {
     static const char *const candidate[][4] = {{"Ann", "Bob", "Cid"}, {"Bob", "Dan"},
                                                {"Ann", NULL, "Eve"}};
     static const size_t answer[] = {0, 1, 2};
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", options, NULL, data);
     int sums = carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_SUM;
     const carnn__cloze *m;
@@ -329,7 +329,7 @@ static void cloze_by_loops(const char *options) {
 /* In training each item draws what its candidates are read as; unknown words are read as <unk> to
    <unk.15>. */
 static void cloze_reads_names(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", "anonymous=1", NULL, data);
     uint32_t known = (uint32_t)model->words.count, i;
     uint32_t Ann = carnn__hashed_word(model, carnn__span_of("Ann"));
@@ -358,7 +358,7 @@ static void cloze_reads_names(void) {
    doubles, by words of which the others are ahead by `gap`. */
 static void cloze_far(double gap, int places) {
     static const char data_text[] = "1 a b c a d\n2 a XXXXX e b\ta\t\tb|a|z|d\n";
-    carnn_dataset *data = test_data("cloze", data_text, sizeof data_text - 1, 0, 0);
+    carnn_dataset *data = test_read("cloze", data_text);
     carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
     test_work w;
     carnn__cloze *m;
@@ -434,7 +434,7 @@ static void cloze_tells_unknown(carnn_model *model, const carnn_dataset *data,
 /* A candidate that is not in the text has no probability, of equal ones the first is told; names
    that no model knows are told apart. */
 static void cloze_choices(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
     carnn_dataset *nowhere = test_data("cloze", "a b\nXXXXX\tBob\t\tBob|Ann\n", 23, 0, 1);
     carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
@@ -458,6 +458,8 @@ static void cloze_choices(void) {
     CHECK_INT(carnn_test(models, 2, data, 1, scores, NULL), CARNN_OK);
     for (i = 0; i < 9; i++) /* the answer of the last is nowhere, nor among the best 2 or 5 */
         CHECK(scores[i / 3].metric[i % 3].value <= 0.75); /* also of a vote */
+    for (i = 0; i < 3; i++) /* of 2 to 4 candidates all are among the best 5, the last ones, too */
+        CHECK_NEAR(scores[i].metric[2].value, 0.75, 1e-12);
     CHECK_INT(scores[2].unanswerable, 1);
     CHECK_INT(test_scores(model, nowhere).metric[0].value, 0);
     cloze_tells_unknown(model, data, asked);
@@ -472,7 +474,7 @@ static void cloze_choices(void) {
 static void cloze_long_list(void) {
     static const char *const model_of[] = {"", "model=attentive", "model=weighted"};
     static char bytes[8192];
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
+    carnn_dataset *data = test_read("cloze", cloze_stories), *asked;
     size_t i, n;
     n = (size_t)snprintf(bytes, sizeof bytes, "1 c1 c699 c2\n2 XXXXX\tc699\t\tc0");
     for (i = 1; i < 700; i++)
@@ -494,7 +496,7 @@ static void cloze_long_list(void) {
 /* Only the beginning of a long text is read, the same one in sessions and in batches, of one line
    and of three that are too long together. */
 static void cloze_cut(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
+    carnn_dataset *data = test_read("cloze", cloze_stories), *asked;
     carnn_model *model = test_model("cloze", "", NULL, data);
     char *bytes = cloze_long(3000, 700), *end;
     carnn_prediction p;
@@ -521,6 +523,65 @@ static void cloze_cut(void) {
     free(bytes);
 }
 
+/* Of a long question the first 512 words are read, and all of them. */
+static void cloze_cut_question(void) {
+    static const size_t words[] = {511, 512, 513, 700};
+    carnn_dataset *data = test_read("cloze", cloze_stories);
+    carnn_model *model = test_model("cloze", "", NULL, data);
+    char bytes[2 * 700 + 64];
+    double value[4];
+    size_t i, k;
+    for (i = 0; i < 4; i++) {
+        size_t n = (size_t)snprintf(bytes, sizeof bytes, "1 Ann b Bob c\n2 XXXXX");
+        for (k = 1; k < words[i]; k++)
+            n += (size_t)snprintf(bytes + n, sizeof bytes - n, " %s", k < 511 ? "b" : "e");
+        snprintf(bytes + n, sizeof bytes - n, "\tAnn\t\tAnn|Bob\n");
+        {
+            carnn_dataset *asked = test_data("cloze", bytes, strlen(bytes), 0, 1);
+            test_answers all = test_predict_all(model, asked, 1);
+            value[i] = all.value[0];
+            carnn_dataset_free(asked);
+        }
+    }
+    CHECK(value[0] != value[1]);
+    CHECK(value[2] == value[1] && value[3] == value[1]);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A question whose answer is nowhere has no part in the loss, nor in the gradient of its mean. */
+static void cloze_mean(const char *options) {
+    static const char known[] = "1 a Ann b c\n2 XXXXX e b\tAnn\t\tAnn|Bob\n\n1 Eve b d\n"
+                                "2 d XXXXX\tEve\t\tAnn|Eve\n";
+    char all[256];
+    carnn_dataset *data[2];
+    carnn_model *model;
+    float *g[2];
+    double loss[2], worst = 0.0;
+    size_t i;
+    snprintf(all, sizeof all, "%s\n1 a Bob\n2 XXXXX\tCid\t\tBob|Ann\n", known);
+    data[0] = test_read("cloze", known);
+    data[1] = test_data("cloze", all, strlen(all), 0, 1);
+    model = test_model("cloze", options, NULL, data[0]);
+    for (i = 0; i < 2; i++) {
+        test_work w;
+        g[i] = test_floats(model->params.size);
+        test_work_open(&w, model, data[i], 1);
+        w.work.g = g[i];
+        CHECK_INT(test_work_run(&w, 0), 1);
+        loss[i] = w.tally.loss;
+        test_work_close(&w);
+    }
+    CHECK_NEAR(loss[1], loss[0], 1e-5);
+    CHECK_NEAR(test_scores(model, data[1]).loss, test_scores(model, data[0]).loss, 1e-5);
+    for (i = 0; i < model->params.size; i++)
+        worst = test_worse(fabs((double)g[1][i] - (double)g[0][i]), worst);
+    CHECK_NEAR(worst, 0.0, 1e-6);
+    for (i = 0; i < 2; i++) test_drop(g[i]);
+    for (i = 0; i < 2; i++) carnn_dataset_free(data[i]);
+    carnn_model_free(model);
+}
+
 /* --- sessions, explanations, threads, SIMD paths, files --------------------------------------- */
 
 static void cloze_same(const carnn_prediction *p, const test_answers *all, size_t i) {
@@ -532,7 +593,7 @@ static void cloze_same(const carnn_prediction *p, const test_answers *all, size_
 
 /* Sessions predict what batches do, from lines, examples and texts, bit by bit. */
 static void cloze_sessions(const char *options) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
     carnn_model *model = test_model("cloze", options, NULL, data);
     carnn_text texts[3] = {{"a Zoe b Yan Zoe", 15}, {"Yan XXXXX", 9}, {"Yan|Zoe|Xi", 10}};
@@ -573,7 +634,7 @@ static void cloze_sessions(const char *options) {
 
 /* The words' attention is 1 in all; that of the answer's places is P(answer). */
 static void cloze_explains(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", "", NULL, data);
     carnn_contribution part[32];
     carnn_explanation e;
@@ -618,7 +679,7 @@ static void cloze_explains(void) {
 
 /* Of a reader that is no sum words have attention alone, and the rest is the answer's logit. */
 static void cloze_explains_no_sum(const char *options) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", options, NULL, data);
     const carnn__cloze *m;
     carnn_contribution part[32];
@@ -651,14 +712,14 @@ static void cloze_explains_no_sum(const char *options) {
 }
 
 static void cloze_same_bytes(const char *options) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model_free(test_trains_alike("cloze", options, data, test_training(3, 3, 0.02, 0.1)));
     carnn_dataset_free(data);
 }
 
 /* A file keeps the model and its options; several models vote. */
 static void cloze_kept(void) {
-    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *data = test_read("cloze", cloze_stories);
     carnn_model *model = test_model("cloze", "model=attentive anonymous=0", NULL, data), *again;
     const carnn_model *both[2];
     carnn_scores scores[3];
@@ -742,6 +803,7 @@ static void cloze_prose(void) {
         const char *text, *words;
     } set[] = {{"", ""}, {" \r\n\t\n", ""}, {"\xEF\xBB\xBFHi", "Hi"}, {"--", "--"},
                {"Mr. Lee's dog.", "Mr. Lee 's dog ."}, {"by Mr.\nLee", "by Mr . Lee"},
+               {"Capt. Lee, Sgt. Tom", "Capt . Lee , Sgt. Tom"},
                {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},
                {"saw Tom. ", "saw Tom ."}, {"saw Tom.\t\nHe", "saw Tom . He"},
                {"a---b --c d- e", "a -- b -- c d- e"}, {"(\"it's\")...", "( \" it 's \" ) . . ."},
@@ -779,7 +841,7 @@ static void cloze_names(void) {
     static const char seen[] = "1 we saw bike a\n2 XXXXX b\ta\t\ta|b\n";
     static const char text[] = "Mona saw Felix . There was Mona ! We met I. Old Anna-Lee there \" "
                                "\xC3\x89va Felix ` Bike The the";
-    carnn_dataset *data = test_data("cloze", seen, sizeof seen - 1, 0, 0);
+    carnn_dataset *data = test_read("cloze", seen);
     carnn_model *model = test_model("cloze", "", NULL, data);
     char names[sizeof text], longer[2 * 2048 + 4];
     size_t i, n;
@@ -860,8 +922,8 @@ static void cloze_news_files(void) {
                                "@entity1:A\n@entity2:B\n", 0),
                "@entity1=@entity1 b\n@entity2's c/@placeholder/@entity1|"); /* a word is one */
     CHECK_TEXT(cloze_news_read("", 0), "news.question:1: expected an address, found the end");
-    CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n\n@placeholder @entity2\n\n@entity1\n\n@entity1:A\n"
-                               "@entity2:B\n", 0),
+    CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n\n@placeholder @entity2\n\n@entity1\n\n"
+                               "@entity1:A\n@entity2:B\n", 0),
                "@entity1=@entity1 b/@placeholder @entity2/@entity1|"); /* of the passage alone */
     CHECK_TEXT(cloze_news_read("u\n\nnobody\n\n@placeholder\n\n@entity1\n\n@entity1:A\n", 0),
                "news.question:9: expected a candidate that is a word of the text, found "
@@ -978,6 +1040,9 @@ int main(void) {
     cloze_choices();
     cloze_long_list();
     cloze_cut();
+    cloze_cut_question();
+    cloze_mean("anonymous=0");
+    cloze_mean("anonymous=0 model=attentive");
     cloze_sessions("layers=2");
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
     cloze_sessions("model=weighted");

@@ -109,7 +109,8 @@ static void test_bad(const char *task, const bad_sample *bad, size_t count) {
         carnn_source list = source_of_text("c.txt", bad[i].candidates ? bad[i].candidates : "");
         carnn_dataset *data = (carnn_dataset *)&source;
         carnn_error error;
-        CHECK_INT(read_data(&data, task, &source, 1, bad[i].candidates ? &list : NULL, NULL, &error),
+        CHECK_INT(read_data(&data, task, &source, 1, bad[i].candidates ? &list : NULL, NULL,
+                            &error),
                   bad[i].status);
         CHECK(data == NULL);
         CHECK_INT(error.code, bad[i].status);
@@ -309,9 +310,10 @@ static void test_dialog_check_candidates(void) {
 
 static void test_dialog_errors(void) {
     static const bad_sample bad[] = {
-        {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found an empty "
-         "file"},
-        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found none"},
+        {"", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a turn (number, user, tab, response), found an empty file"},
+        {" \n\r\n", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a turn (number, user, tab, response), found none"},
         {"1 a\tb\nabc\n", NULL, CARNN_ERR_DATA, 2,
          "f.txt:2: expected a line number, found \"abc\""},
         {"1 a\tb\n\n 2 c\td\n", NULL, CARNN_ERR_DATA, 3,
@@ -421,7 +423,8 @@ static void test_sentences(void) {
                "||okay ./fo_o_fw_\"_by_bc|don't you uh , like 80's rock'n roll it's o 5 ? !/qy^d|"
                "||the cat  sat ./cause|/cause|"
                "||no label/|"
-               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|= x/|=/|/= x =|/sd|");
+               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|"
+               "||y = x/|= x/|=/|/= x =|/sd|");
     CHECK_INT(d->choice_count, 6);
     CHECK_INT(d->spoken, 1);
     CHECK_INT(carnn_dataset_examples(d), 15);

@@ -364,7 +364,7 @@ static void ensemble_greedy(void) {
     static const char text[] = "a\t1\na\t2\na\t3\nb\t4\nb\t5\nc\t6\nc\t7\nc\t8\nc\t9\nc\t0\n";
     static const double says[4][3] = {
         {0.10, 0.50, 0.40}, {0.50, 0.10, 0.40}, {0.90, 0.05, 0.05}, {0.3, 0.4, 0.3}};
-    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_dataset *data = test_read("classify", text);
     carnn_model *models[4], *e = NULL;
     size_t chosen[4] = {9, 9, 9, 9}, m;
     carnn_ensemble_desc desc;
@@ -410,7 +410,7 @@ static void ensemble_many_batches(void) {
     carnn_scores s[4];
     size_t i;
     for (i = 0; i < 100; i++) sprintf(text + 5 * i, "%c\tw \n", i < 70 ? 'a' : 'b');
-    data = test_data("classify", text, strlen(text), 0, 0);
+    data = test_read("classify", text);
     for (i = 0; i < 3; i++)
         tested[i] = models[i] = ensemble_constant(data, "classify", says[i], 0, 2);
     CHECK_INT(carnn_test(tested, 3, data, 1, s, NULL), CARNN_OK);
@@ -443,7 +443,7 @@ static void ensemble_many_batches(void) {
 static void ensemble_lower(void) {
     static const char text[] = "a a a a\na a\n";
     static const double says[2][2] = {{0.9, 0.1}, {0.25, 0.75}}; /* of </s> and a */
-    carnn_dataset *data = test_data("lm", text, sizeof text - 1, 0, 0);
+    carnn_dataset *data = test_read("lm", text);
     carnn_model *models[2], *e = NULL;
     size_t chosen[2] = {9, 9}, m, i;
     carnn_ensemble_desc desc;
@@ -764,7 +764,7 @@ static void ensemble_opens_in_own_memory(void) {
 /* A chat with an ensemble hears and says the same to all members. */
 static void ensemble_chats(void) {
     static const char text[] = "1 hi\thello\n2 some food\tapi\n3 no\tbye\n";
-    carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_dataset *data = test_read("dialog", text);
     carnn_model *models[ENSEMBLE_MODELS], *e;
     carnn_session *session, *own[ENSEMBLE_MODELS];
     carnn_error error;
@@ -850,7 +850,8 @@ static void ensemble_refused(void) {
     model.task = "dialog";
     model.from = e;
     CHECK_INT(carnn_model_create(&other, &model, data[0], &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "the model to go on from is an ensemble: expected one of its members");
+    CHECK_TEXT(error.message,
+               "the model to go on from is an ensemble: expected one of its members");
     model.from = NULL;
     carnn_model_free(e);
     CHECK_INT(carnn_model_create(&other, &model, more, &error), CARNN_OK);
@@ -922,7 +923,8 @@ static void ensemble_lengths(void) {
     carnn_dataset_free(data);
 }
 
-/* Also where members are sorted by their scores, and the one that reads alignments has the worst. */
+/* Also where members are sorted by their scores, and the one that reads alignments has the
+   worst. */
 static void ensemble_reader_leads(carnn_model *reader, carnn_model *better,
                                   const carnn_dataset *data) {
     const carnn_model *both[2];

@@ -1,7 +1,6 @@
 /* @@FILE: what is written can be read, is the same when written again, and whatever else the bytes
    are, the reader refuses them with a message. */
 
-
 #include "test.h"
 
 #define FOLDER_THAT_IS_NOT "no-such-folder/model.gguf"

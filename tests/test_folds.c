@@ -44,7 +44,7 @@ static carnn_dataset *load_groups(const char *task, const char *const *group,
     size_t i;
     for (i = 0; group[i]; i++)
         if (wanted < 0 || (long)number[i] == wanted) strcat(text, group[i]);
-    return test_data(task, text, strlen(text), 0, 0);
+    return test_read(task, text);
 }
 
 static void check_subset(const char *task, const char *const *group, const uint32_t *number) {
@@ -74,7 +74,8 @@ static const char *const transcripts[] = {
     "A|Okay.|x\nB|So, what?|y\n\n", "A|Yes!|x\n\n", NULL};
 static const char *const fold_dialogs[] = {
     "1 the fact\n2 hi\thello\n3 more \tbye\n\n", "1 hi\tno\tin other words\n2 why\tbye\n\n",
-    "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n", NULL};
+    "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n",
+    NULL};
 
 /* A list of candidates is that of a part of the dialogs, too; its texts are "hello" and "no".
    Without one a part has its own replies. */
@@ -413,7 +414,8 @@ static void test_unknown_class(void) {
     CHECK_INT(deviation.unanswerable, 0);
     CHECK_NEAR(mean.loss, (s.scores[0].loss + s.scores[2].loss) / 2.0, 1e-12); /* one has none */
     CHECK_NEAR(deviation.loss, fabs(s.scores[0].loss - s.scores[2].loss) / sqrt(2.0), 1e-12);
-    CHECK_NEAR(mean.unknown, (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
+    CHECK_NEAR(mean.unknown,
+               (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
                1e-12);
     carnn_dataset_free(data);
 }
@@ -421,7 +423,7 @@ static void test_unknown_class(void) {
 /* Three folds, of which the first does not have the metric: the mean is that of the others. */
 static void first_fold_lacks(const char *metric, const char *task, const char *text,
                              const char *groups, folds_seen *s, carnn_scores *mean) {
-    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    carnn_dataset *data = test_read(task, text);
     carnn_scores deviation;
     carnn_error error;
     CHECK_INT(cross(data, 0, groups, 1, s, mean, &deviation, &error), CARNN_OK);

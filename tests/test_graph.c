@@ -105,7 +105,8 @@ static void worked(void) {
     CHECK_INT(carnn_graph_edge_at(g, 8)->line, 19);
     CHECK(!carnn_graph_edge_at(g, 9));
     carnn_graph_free(g);
-    g = graph_of("two outputs", PLAIN "node z out\nedge x a 0\nedge a z 0\nedge a y 0\nedge a a 1\n");
+    g = graph_of("two outputs",
+                 PLAIN "node z out\nedge x a 0\nedge a z 0\nedge a y 0\nedge a a 1\n");
     check_path(g, &carnn_graph_measure(g, 0)->feedforward_depth, "x -0-> a -0-> y"); /* the first */
     carnn_graph_free(g);
     carnn_graph_free(NULL);
@@ -408,8 +409,10 @@ static void bad_input(void) {
                   "node or edge, found \"period\"");
     check_message("period 3\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
                                            "node or edge, found \"period\"");
-    check_message("period\n", 1, "g.txt:1: expected a whole number from 1 to 1000000, found nothing");
-    check_message("period 0\n", 1, "g.txt:1: expected a whole number from 1 to 1000000, found \"0\"");
+    check_message("period\n", 1,
+                  "g.txt:1: expected a whole number from 1 to 1000000, found nothing");
+    check_message("period 0\n", 1,
+                  "g.txt:1: expected a whole number from 1 to 1000000, found \"0\"");
     check_message("period 2 2\n", 1, "g.txt:1: expected the end of the line, found \"2\"");
     check_message("node\n", 1, "g.txt:1: expected a name of at most 40 printable bytes, found "
                              "nothing");

@@ -31,7 +31,8 @@ static void hops_encode(const carnn_model *model, carnn__span text, uint32_t rol
         e[k] = 0.0;
         for (j = 0; j < J; j++) {
             double place = (double)(j + 1) / (double)J, ramp = (double)(k + 1) / HOPS_D;
-            e[k] += ((1.0 - place) - ramp * (1.0 - 2.0 * place)) * (double)word[ids[j] * HOPS_D + k];
+            e[k] += ((1.0 - place) - ramp * (1.0 - 2.0 * place)) *
+                    (double)word[ids[j] * HOPS_D + k];
         }
     }
 }
@@ -109,18 +110,19 @@ static void hops_cell(const carnn_model *model, hops_plain *x) {
 
 /* Candidates and gates of a line. */
 static void hops_reduce_line(const carnn_model *model, hops_plain *x, size_t i) {
-    const float *bias = test_weight(model, "reduce.bias"), *more = test_weight(model, "reduce.gate.bias");
+    const float *bias = test_weight(model, "reduce.bias");
+    const float *more = test_weight(model, "reduce.gate.bias");
+    const float *Q = test_weight(model, "reduce.query"), *M = test_weight(model, "reduce.memory");
+    const float *gate = test_weight(model, "reduce.gate.weight");
     double both[HOPS_D];
     size_t j;
     for (j = 0; j < HOPS_D; j++) {
-        x->k[i][j] = tanh(test_row_times(test_weight(model, "reduce.query"), j, HOPS_D, x->asked[i]) +
-                          test_row_times(test_weight(model, "reduce.memory"), j, HOPS_D, x->memory[i]) +
-                          (double)bias[j]);
+        x->k[i][j] = tanh(test_row_times(Q, j, HOPS_D, x->asked[i]) +
+                          test_row_times(M, j, HOPS_D, x->memory[i]) + (double)bias[j]);
         both[j] = x->asked[i][j] * x->memory[i][j];
     }
     for (j = 0; j < 3; j++)
-        x->gate[i][j] = test_sigmoid(
-            test_row_times(test_weight(model, "reduce.gate.weight"), j, HOPS_D, both) + (double)more[j]);
+        x->gate[i][j] = test_sigmoid(test_row_times(gate, j, HOPS_D, both) + (double)more[j]);
 }
 
 /* A layer: sums over the lines before and behind each line instead of a recurrence. */
@@ -132,7 +134,8 @@ static void hops_reduce_layer(const carnn_model *model, hops_plain *x, int last)
             double left = 1.0;
             x->f[i][j] = x->b[i][j] = 0.0;
             for (from = i + 1; from-- > 0; left *= 1.0 - x->gate[from][0])
-                x->f[i][j] += left * x->gate[from][0] * (last ? 1.0 : x->gate[from][1]) * x->k[from][j];
+                x->f[i][j] += left * x->gate[from][0] * (last ? 1.0 : x->gate[from][1]) *
+                              x->k[from][j];
             for (left = 1.0, from = i; from < x->lines; left *= 1.0 - x->gate[from++][0])
                 x->b[i][j] += left * x->gate[from][0] * x->gate[from][2] * x->k[from][j];
         }
@@ -226,7 +229,8 @@ static void test_hops(const char *options, size_t hops, int kind) {
             sum += part[i].score;
         }
         CHECK_NEAR(sum, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
-        if (hops == 1 && kind == HOPS_PLAIN) hops_explained(model, data, item, &x, part, p.choice[0]);
+        if (hops == 1 && kind == HOPS_PLAIN)
+            hops_explained(model, data, item, &x, part, p.choice[0]);
         i = carnn__names_find(&model->choices, carnn__target(data, item));
         loss -= log(exp(z[i]) / all);
     }
@@ -385,8 +389,10 @@ int main(void) {
     test_hops_session("hidden=8 embedding=8 reduce=3 history=5 kb_rows=3");
     test_hops_of_cell("icarnn");
     test_hops_of_cell("ncarnn");
-    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1 hops=0", data).message, "for models with hops"));
-    CHECK(strstr(test_refused("dialog", "embedding=6 ages=1 hops=0", data).message, "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1 hops=0", data).message,
+                 "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 ages=1 hops=0", data).message,
+                 "for models with hops"));
     CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 hops=2", data).message, "reduce"));
     CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 cell=lstm", data).message, "reduce"));
     test_hops_of_file(data);

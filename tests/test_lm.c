@@ -7,7 +7,7 @@ static const char lm_text[] =
     "the cat sat\tx\nthe dog sat\ty\na cat ran\n=\nthe dog ran\tx\na dog sat\ty\nthe cat ran\tx\n";
 
 static carnn_dataset *lm_data(const char *bytes) {
-    return test_data("lm", bytes, strlen(bytes), 0, 0);
+    return test_read("lm", bytes);
 }
 
 static carnn_model *lm_model(const char *cell, const char *context, const carnn_dataset *data) {
@@ -153,13 +153,14 @@ static void test_words_like_unk(void) {
 
    n + 1: 9/5 ln 2; n + 2: 9/7 ln 2; macro: (4/3 + 5/2) / 2 ln 2; without </s>: (9 - 4) / 3 ln 2. */
 static void test_counts(void) {
-    carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
+    carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n"), *longer;
     carnn_model *model = lm_model("icarnn", "none", train);
     float *w = model->params.value, *bias = test_weight(model, "output.bias");
     carnn_session *session = NULL;
     carnn_sampling how;
-    char text[16];
+    char text[16], many[2 * 300 + 4];
     carnn_scores s;
+    size_t i;
     CHECK_INT(model->words.count, 4);
     memset(w, 0, model->params.size * sizeof(float));
     bias[0] = bias[1] = (float)log(0.125);
@@ -175,6 +176,14 @@ static void test_counts(void) {
     CHECK_NEAR(test_metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
     CHECK_NEAR(test_metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
     CHECK_NEAR(test_metric(&s, "label_accuracy"), -1.0, 0.0);
+    /* 300 times a, in two pieces: 302 ln 2 on 301 tokens, the last of which is </s> */
+    for (i = 0; i < 300; i++) memcpy(many + 2 * i, "a ", 2);
+    strcpy(many + 600, "\nz\n");
+    longer = lm_data(many);
+    s = test_scores(model, longer);
+    CHECK_INT(s.tokens, 303);
+    CHECK_NEAR(test_metric(&s, "perplexity_macro"), pow(2.0, (302.0 / 301.0 + 2.5) / 2.0), 1e-5);
+    CHECK_NEAR(test_metric(&s, "perplexity_words"), pow(2.0, 303.0 / 301.0), 1e-5);
     bias[0] = 9.0f; /* <unk> is the most probable word, and is never drawn */
     memset(&how, 0, sizeof how);
     how.temperature = CARNN_NONE;
@@ -187,6 +196,7 @@ static void test_counts(void) {
     CHECK_NEAR(lm_drawn(session, 2.0), sqrt(2.0) / (1.0 + sqrt(2.0)), 0.03);
     carnn_session_free(session);
     carnn_model_free(model);
+    carnn_dataset_free(longer);
     carnn_dataset_free(train);
     carnn_dataset_free(data);
 }
@@ -265,10 +275,11 @@ static void test_draws(void) {
     carnn_model_free(model);
 }
 
-/* What has been written is the context of the next sentence, as if it had been read. */
-static void test_written_context(const char *cell) {
+/* What has been written is the context of the next sentence, as if it had been read, and so is what
+   it leaves of states where the text is in chunks. */
+static void test_written_context(const char *options) {
     carnn_dataset *data = lm_data(lm_text);
-    carnn_model *model = lm_model(cell, "previous", data);
+    carnn_model *model = test_model("lm", options, NULL, data);
     carnn_session *session = NULL;
     carnn_sampling how;
     char text[200];
@@ -279,14 +290,16 @@ static void test_written_context(const char *cell) {
     how.temperature = CARNN_NONE;
     how.words = 3;
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 6; i++) {
         carnn_session_reset(session);
-        if (i == 0) lm_generate(session, &how, "the dog", text, sizeof text);
-        if (i == 1) lm_score(session, text, strlen(text), &tokens);
-        score[i] = lm_score(session, "a cat ran", 9, &tokens);
+        if (i >= 3) lm_score(session, "a", 1, &tokens); /* in the midst of a chunk */
+        if (i % 3 == 0) lm_generate(session, &how, "the dog", text, sizeof text);
+        if (i % 3 == 1) lm_score(session, text, strlen(text), &tokens);
+        score[i % 3] = lm_score(session, "a cat ran", 9, &tokens);
+        if (i % 3 < 2) continue;
+        CHECK_NEAR(score[0], score[1], 1e-9 * score[1]);
+        CHECK(fabs(score[0] - score[2]) > 1e-4);
     }
-    CHECK_NEAR(score[0], score[1], 1e-9 * score[1]);
-    CHECK(fabs(score[0] - score[2]) > 1e-4);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -441,7 +454,8 @@ static void test_labels(void) {
     CHECK_NEAR(test_metric(&s, "label_accuracy"), 0.5, 1e-12);
     carnn_model_free(model);
     model = lm_model("ncarnn", NULL, data);
-    model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */
+    /* words have no part in the loss: nothing is learnt of them */
+    model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0;
     CHECK_INT(lm_fit(model, data, 1, 3, 0.02), CARNN_OK);
     for (i = 0; i < model->words.count; i++)
         CHECK(test_weight(model, "output.bias")[i] == 0.0f);
@@ -643,8 +657,8 @@ static void test_lm_explain_pieces(void) {
 /* Where the context is a learned vector the sentence before is not explained. */
 static void test_lm_explain_no_context(void) {
     carnn_dataset *data = lm_data(lm_text);
-    carnn_model *model = test_model("lm", "cell=scarnn context=none hidden=5 embedding=5 min_count=1",
-                                    NULL, data);
+    carnn_model *model = test_model(
+        "lm", "cell=scarnn context=none hidden=5 embedding=5 min_count=1", NULL, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_explanation e;
@@ -726,7 +740,8 @@ static void test_generate(void) {
     lm_generate(session, &how, "", a, sizeof a);
     CHECK(strlen(a) < 20);
     how.words = 1000001;
-    CHECK_INT(carnn_session_generate(session, &how, "", 0, a, sizeof a, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_session_generate(session, &how, "", 0, a, sizeof a, &error),
+              CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "generate") != NULL); /* what it does instead */
     carnn_session_free(session);
@@ -812,6 +827,33 @@ static void test_label_votes(void) {
     carnn_dataset_free(empty);
     carnn_dataset_free(data);
     carnn_dataset_free(other);
+}
+
+/* The loss of a batch in training; its gradient. */
+static double label_step(const carnn_model *model, const carnn_dataset *data, float *g) {
+    test_work w;
+    test_work_open(&w, model, data, 1);
+    w.work.g = g;
+    test_work_run(&w, 0);
+    test_work_close(&w);
+    return w.tally.loss;
+}
+
+/* A label that the model does not know is learnt as little as one that is not there. */
+static void test_unknown_label(void) {
+    carnn_dataset *data = lm_data("a\tx\nb\ty\na\tx\n");
+    carnn_dataset *unknown = lm_data("a\tx\nb\tnew\na\ty\n"), *none = lm_data("a\tx\nb\na\ty\n");
+    carnn_model *model = label_model(data, 1.0f, 0.0f);
+    float *g[2];
+    size_t i;
+    for (i = 0; i < 2; i++) g[i] = test_floats(model->params.size);
+    CHECK_NEAR(label_step(model, unknown, g[0]), label_step(model, none, g[1]), 0.0);
+    CHECK(!memcmp(g[0], g[1], model->params.size * sizeof(float)));
+    for (i = 0; i < 2; i++) test_drop(g[i]);
+    carnn_model_free(model);
+    carnn_dataset_free(none);
+    carnn_dataset_free(unknown);
+    carnn_dataset_free(data);
 }
 
 /* A training that was stopped goes on to the same weights. */
@@ -1020,8 +1062,12 @@ int main(void) {
     test_lm_equations(0);
     test_lm_equations(1);
     test_draws();
-    test_written_context("lstm");
-    test_written_context("ncarnn");
+    test_written_context("cell=lstm context=previous");
+    test_written_context("cell=ncarnn context=previous");
+    test_written_context("cell=lstm chunk=50");
+    test_written_context("cell=rnn chunk=4 skip=3");
+    test_written_context("cell=rnn chunk=4 normalise=batch");
+    test_unknown_label();
     test_lower();
     test_labels();
     for (i = 0; carnn_cell_name(i); i++) {

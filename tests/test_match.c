@@ -17,10 +17,11 @@ static const char ranker_pairs[] =
 enum { RANKER_E = 5, RANKER_H = 6, RANKER_D = 12, RANKER_WORDS = 16, RANKER_PAIRS = 8 };
 
 /* Two links of the second word of the first sentence, two of the fourth word of the question. */
-static const char ranker_links[] = "6-1 1-2 3-4 3-1\n\n3-1   6-7\n2-1\n3-1\n2-0 3-1 1-2 0-3\n\n0-2\n";
+static const char ranker_links[] =
+    "6-1 1-2 3-4 3-1\n\n3-1   6-7\n2-1\n3-1\n2-0 3-1 1-2 0-3\n\n0-2\n";
 
 static carnn_dataset *ranker_data(void) {
-    return test_data("answer", ranker_pairs, strlen(ranker_pairs), 0, 0);
+    return test_read("answer", ranker_pairs);
 }
 
 /* The same pairs with these alignments. */
@@ -182,7 +183,8 @@ static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_te
     for (i = 0; i < q->n; i++)
         for (j = 0; j < a->n; j++) {
             double G = 0.0;
-            for (k = 0; k < RANKER_D; k++) G += test_row_times(U, k, RANKER_D, q->s[i]) * a->s[j][k];
+            for (k = 0; k < RANKER_D; k++)
+                G += test_row_times(U, k, RANKER_D, q->s[i]) * a->s[j][k];
             row[i] = fmax(row[i], tanh(G));
             column[j] = fmax(column[j], tanh(G));
         }
@@ -192,7 +194,7 @@ static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_te
 
 static double ranker_plain(const carnn_model *model, ranker_text *text, size_t pair) {
     size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL), j;
-    size_t first = carnn__chosen(model, CARNN__TWO_DIRECTION);
+    size_t first = kind == CARNN__ANSWER_AP ? 0 : carnn__chosen(model, CARNN__TWO_DIRECTION);
     size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
     int aligns = kind == CARNN__ANSWER_CA && alignment != CARNN__ALIGN_NONE, back;
     ranker_text *x = &text[first], *y = &text[!first];
@@ -393,22 +395,24 @@ static void test_ranker_bad_links(void) {
     static const struct {
         const char *links, *message;
     } bad[] = {
-        {"6-1\n\n8-1\n", "pairs.tsv.align:3: expected i-j, word i of 8 and j of 11 from 0 on, found "
-                          "\"8-1\""},
-        {"0-6\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"0-6\""},
-        {"0-5 1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"1\""},
+        {"6-1\n\n8-1\n", "pairs.tsv.align:3: expected i-j, word i of 8 and j of 11 from 0 on, "
+                          "found \"8-1\""},
+        {"0-6\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
+                  "\"0-6\""},
+        {"0-5 1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
+                    "\"1\""},
         {"0-\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"0-\""},
         {"-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"-1\""},
-        {"0-99999999999\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
-                            "\"0-99999999999\""},
+        {"0-99999999999\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, "
+                            "found \"0-99999999999\""},
         {"65536-0\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
                       "\"65536-0\""},
         {"1-1-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
                     "\"1-1-1\""},
         {"\n\n\n", "pairs.tsv.align:4: expected a line for every example, found the end"},
         {"", "pairs.tsv.align:1: expected a line for every example, found the end"},
-        {"\n\n\n\n\n\n\n\n\n", "pairs.tsv.align:9: expected the end, as there are no more examples, "
-                                "found another line"},
+        {"\n\n\n\n\n\n\n\n\n", "pairs.tsv.align:9: expected the end, as there are no more "
+                                "examples, found another line"},
         {NULL, "pairs.tsv: alignments lie in a file beside the data, which is no file"}};
     char many[4 * 520];
     carnn_dataset *data = NULL;
@@ -478,7 +482,8 @@ static void test_ranker_linked(void) {
     carnn_session_free(session);
     CHECK_INT(carnn_test((const carnn_model *const *)&model, 1, plain, 1, &s, &error),
               CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "the model reads alignments, the data set has been loaded without them");
+    CHECK_TEXT(error.message,
+               "the model reads alignments, the data set has been loaded without them");
     CHECK_INT(carnn_test((const carnn_model *const *)&overlap, 1, data, 1, &s, &error), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, overlap, NULL, &error), CARNN_OK); /* it reads none */
     CHECK_INT(carnn_session_example(session, data, 7, 1, &p, &error), CARNN_OK);
@@ -497,8 +502,8 @@ static void test_ranker_linked(void) {
 
 /* The links of overlap, given as a file, make the same model but for its options. */
 static void test_ranker_file_as_overlap(void) {
-    static const char links[] = "2-0 6-1 1-2 5-3 3-4\n2-0\n3-1 5-4 6-5 2-6 7-10\n2-1\n\n2-0 3-1 1-2\n"
-                                "\n0-2\n";
+    static const char links[] =
+        "2-0 6-1 1-2 5-3 3-4\n2-0\n3-1 5-4 6-5 2-6 7-10\n2-1\n\n2-0 3-1 1-2\n\n0-2\n";
     carnn_dataset *data = NULL, *plain = ranker_data();
     carnn_model *model[2];
     carnn_error error;
@@ -617,7 +622,7 @@ static void test_ranker_negatives(void) {
     size_t w;
     int i;
     for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q r\t%s\t0\n", i ? "w" : "q r");
-    data = test_data("answer", text, strlen(text), 0, 0);
+    data = test_read("answer", text);
     model = test_model("answer", "model=cosine", NULL, data);
     for (w = 0; w < model->params.trained; w++) model->params.value[w] *= 4.0f; /* unlike texts */
     s = ranker_scores(model, data, score);

@@ -1,5 +1,6 @@
 /* exp, sigmoid, tanh over all floats, softmax and the loops over arrays: right, and the same bits
-   on every path. With TEST_EVERY_FLOAT in the environment every float is visited, not every 25013th. */
+   on every path. With TEST_EVERY_FLOAT in the environment every float is visited, not every
+   25013th. */
 
 #include "test.h"
 

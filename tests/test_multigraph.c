@@ -424,7 +424,8 @@ static void multigraph_sessions(void) {
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = test_data("lm", text, strlen(text), 0, 0);
-    model = test_model("lm", "encoder=graph cell=lstm graph=multigraph.txt min_count=1", NULL, data);
+    model = test_model("lm", "encoder=graph cell=lstm graph=multigraph.txt min_count=1", NULL,
+                       data);
     memset(&how, 0, sizeof how);
     how.words = 6;
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);

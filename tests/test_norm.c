@@ -2,7 +2,6 @@
    in double precision and differentiated by differences; the averages that training keeps; that
    what a model says does not depend on the batch; the same bits whatever runs the arithmetic. */
 
-
 #include "test.h"
 
 /* --- a cell over a packed batch --------------------------------------------------------------- */
@@ -25,16 +24,9 @@ typedef struct bn_subject {
     double out[32][BN_H];
 } bn_subject;
 
-static const carnn_allocator *bn_allocator(void) {
-    static carnn_allocator a;
-    a = carnn__allocator(NULL);
-    return &a;
-}
-
 static float *bn_floats(size_t count, uint64_t key, float size) {
-    float *x = (float *)carnn__alloc_aligned(bn_allocator(), count + 1, sizeof *x);
-    size_t i;
-    for (i = 0; i <= count; i++) x[i] = size * (2.0f * carnn__uniform(key, i) - 1.0f);
+    float *x = test_floats(count);
+    test_draw(x, count, key, size);
     return x;
 }
 
@@ -50,9 +42,9 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
     carnn__cell_declare_skip(&s->cell, &s->store, "", skip);
     carnn__cell_declare_norm(&s->cell, &s->store, "");
     s->w = s->store.value = bn_floats(s->store.size, 1, 0.5f);
-    s->g = bn_floats(s->store.size, 1, 0.0f);
+    s->g = test_floats(s->store.size);
     s->x = bn_floats(BN_INPUTS * BN_E, 2, 1.0f);
-    s->dx = bn_floats(BN_INPUTS * BN_E, 2, 0.0f);
+    s->dx = test_floats(BN_INPUTS * BN_E);
     s->h0 = bn_floats(BN_B * BN_H, 3, 1.0f);
     s->c0 = bn_floats(BN_B * BN_H, 4, 1.0f);
     s->weight = bn_floats(32 * BN_H, 5, 1.0f);
@@ -67,7 +59,7 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
 static void bn_close(bn_subject *s) {
     float **all[] = {&s->w, &s->g, &s->x, &s->dx, &s->h0, &s->c0, &s->weight};
     size_t i;
-    for (i = 0; i < CARNN__COUNT(all); i++) carnn__free_aligned(bn_allocator(), *all[i]);
+    for (i = 0; i < CARNN__COUNT(all); i++) test_drop(*all[i]);
     free(s->seq.length);
 }
 
@@ -142,7 +134,8 @@ static double bn_loss(bn_subject *s, const double *all) {
         for (b = 0; b < live; b++)
             for (j = 0; j < BN_H; j++) {
                 for (g = 0; g < G; g++)
-                    a[g] = bn_gate(s, w, g, j, m[(b * G + g) * BN_H + j], n[(b * G + g) * BN_H + j]);
+                    a[g] = bn_gate(s, w, g, j, m[(b * G + g) * BN_H + j],
+                                   n[(b * G + g) * BN_H + j]);
                 if (!lstm) s->out[row + b][j] = tanh(a[0]);
                 else y[b * BN_H + j] = state[b * BN_H + j] =
                     test_sigmoid(a[0]) * tanh(a[3]) + test_sigmoid(a[1]) * state[b * BN_H + j];
@@ -178,10 +171,10 @@ static void *bn_run(bn_subject *s, carnn__engine *e) {
     carnn__cell_project(&s->run, e, s->x, 0, BN_INPUTS);
     carnn__cell_forward(&s->run, e, &s->seq, s->index, s->h0, s->c0);
     if (s->trains) {
-        float *dout = bn_floats(s->seq.rows * BN_H, 0, 0.0f); /* skip connections add to it */
+        float *dout = test_floats(s->seq.rows * BN_H); /* skip connections add to it */
         memcpy(dout, s->weight, s->seq.rows * BN_H * sizeof *dout);
         carnn__cell_backward(&s->run, e, dout, s->dx);
-        carnn__free_aligned(bn_allocator(), dout);
+        test_drop(dout);
         carnn__cell_project_back(&s->run, e, s->dx);
     }
     return arena.base;
@@ -263,7 +256,7 @@ static void bn_cell(size_t kind, size_t skip, int trains) {
     if (test_fails(worst < 1e-3, "gradients", __FILE__, __LINE__))
         printf(" of %s, skip %zu: error %g\n", carnn__cells[kind].name, skip, worst);
     free(all);
-    carnn__free_aligned(bn_allocator(), memory);
+    test_drop(memory);
     carnn__engine_close(&e);
     bn_close(&s);
 }
@@ -510,7 +503,7 @@ static void bn_direction(const char *task, const char *options) {
     carnn_dataset *data = strcmp(task, "cloze") ? bn_data(BN_TEXTS) : bn_questions();
     carnn_model *model = test_model(task, options, NULL, data);
     size_t size = model->params.size, i;
-    float *g = bn_floats(size, 0, 0.0f), *start = bn_floats(size, 0, 0.0f);
+    float *g = test_floats(size), *start = test_floats(size);
     double along = 0.0, slope[3], step = 1e-3, error = 1.0;
     memcpy(start, model->params.value, size * sizeof *start);
     for (i = 0; i < 3; i++, step *= 0.3) /* a shorter one: less curved, but a difference of less */
@@ -524,8 +517,8 @@ static void bn_direction(const char *task, const char *options) {
     CHECK(fabs(along) > 0.002);
     for (i = 0; i < 3; i++) error = fmin(error, fabs(slope[i] / along - 1.0));
     CHECK_NEAR(error, 0.0, 0.01);
-    carnn__free_aligned(bn_allocator(), g);
-    carnn__free_aligned(bn_allocator(), start);
+    test_drop(g);
+    test_drop(start);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }

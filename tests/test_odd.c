@@ -79,7 +79,8 @@ static void odd_digits(void) {
     FAILS(carnn_defaults(&model, NULL, &error));
 }
 
-/* What carnn_defaults has filled in is no wish of the caller's, nor is a model's own description. */
+/* What carnn_defaults has filled in is no wish of the caller's, nor is a model's own
+   description. */
 static void odd_filled(void) {
     static const char *const models[] = {"iwan", "siamese", "ca", "ap", "cosine"};
     const char *task;

@@ -112,7 +112,7 @@ static carnn_status pair_fit(carnn_model *model, const carnn_dataset *data,
     return carnn_train(model, data, valid, &train, error);
 }
 
-/* --- the network by plain loops in doubles ------------------------------------------------------ */
+/* --- the network by plain loops in doubles ---------------------------------------------------- */
 
 enum { PAIR_WIDE = 128 };
 
@@ -164,7 +164,8 @@ static void pair_weighted(const carnn_model *model, const carnn__pair *m, size_t
         for (i = 0; i < h; i++) {
             double a = 0.0;
             for (j = 0; j < D; j++)
-                a += (double)W1[i * D + j] * (double)x->x[r * D + j] + (double)W2[i * D + j] * most[j];
+                a += (double)W1[i * D + j] * (double)x->x[r * D + j] +
+                     (double)W2[i * D + j] * most[j];
             logit += (double)test_weight(model, "attend.vector")[i] * tanh(a);
         }
         sum += exp(logit);
@@ -250,7 +251,8 @@ static void pair_by_loops(const char *options, int grades) {
         double u[PAIR_WIDE];
         pair_input(model, m, i, u);
         for (j = 0; j < h; j++)
-            worst = test_worse(fabs(u[j] - (double)carnn__two_inputs(&m->two)->x[i * h + j]), worst);
+            worst = test_worse(fabs(u[j] - (double)carnn__two_inputs(&m->two)->x[i * h + j]),
+                               worst);
     }
     for (i = 0; i < data->item_count; i++) {
         double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
@@ -477,8 +479,8 @@ static void pair_refused(void) {
 /* --- sessions, threads, SIMD paths, votes, files ---------------------------------------------- */
 
 static void pair_sessions(const char *options, int grades) {
-    static const char texts[] = "a b a\tb a\na b a\tc\n\t\nq\tb\nc\n" /* two have the same first text */
-                                "z z z z\ta b c d e a b c d e\n";
+    static const char texts[] = "a b a\tb a\na b a\tc\n" /* have the same first text */
+                                "\t\nq\tb\nc\nz z z z\ta b c d e a b c d e\n";
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
     carnn_dataset *asked = pair_data(texts, grades, 1);
     carnn_model *model = test_model("pair", options, NULL, data);
@@ -570,7 +572,8 @@ static void pair_linked(void) {
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     links = test_source("f.align", "2-0\n1-0\n1-1\n", 12);
     CHECK_INT(carnn_dataset_load(&bad, &desc, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "f.align:3: expected i-j, word i of 2 and j of 1 from 0 on, found \"1-1\"");
+    CHECK_TEXT(error.message,
+               "f.align:3: expected i-j, word i of 2 and j of 1 from 0 on, found \"1-1\"");
     CHECK_INT(error.line, 3);
     CHECK_INT(carnn_model_create(&model, &model_desc, data, &error), CARNN_OK);
     CHECK_TEXT(carnn_model_describe(model)->cell, "lstm");
@@ -590,7 +593,8 @@ static void pair_linked(void) {
     model = NULL;
     CHECK_INT(carnn__set_all(&model_desc, NULL, 0, "encoder=rcrn", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &model_desc, data, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "aligned words mix the states of one RNN: encoder rnn, or alignment none");
+    CHECK_TEXT(error.message,
+               "aligned words mix the states of one RNN: encoder rnn, or alignment none");
     carnn_dataset_free(data);
 }
 

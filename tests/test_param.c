@@ -1,7 +1,6 @@
 /* @@PARAM: the layout of the store, what initialisers draw, and the optimisers against their
    definitions in double precision. */
 
-
 #include "test.h"
 
 /* --- the store -------------------------------------------------------------------------------- */

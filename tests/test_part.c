@@ -1,23 +1,14 @@
 /* @@SEQ and @@PART: packing, position encoder, rows by index, dropout, attention and cross entropy
    against their definitions in double precision. */
 
-
 #include "test.h"
 
 static carnn__engine engine; /* the best path, one thread */
 
 static float *floats_of(size_t count, uint64_t key) {
-    carnn_allocator a = carnn__allocator(NULL);
-    float *x = (float *)carnn__alloc_aligned(&a, count + 1, sizeof *x);
-    size_t i;
-    if (!x) abort();
-    for (i = 0; i < count; i++) x[i] = key ? 2.0f * carnn__uniform(key, i) - 1.0f : 0.0f;
+    float *x = test_floats(count);
+    if (key) test_draw(x, count, key, 1.0f);
     return x;
-}
-
-static void drop(float *x) {
-    carnn_allocator a = carnn__allocator(NULL);
-    carnn__free_aligned(&a, x);
 }
 
 /* --- packing ---------------------------------------------------------------------------------- */
@@ -165,11 +156,11 @@ static void test_encoder(void) {
             worst = test_worse(worst, fabs(want[i] - (double)dtable[i]));
         CHECK_NEAR(worst, 0.0, 1e-5);
         free(want);
-        drop(table);
-        drop(out);
-        drop(ramp);
-        drop(dtable);
-        drop(dout);
+        test_drop(table);
+        test_drop(out);
+        test_drop(ramp);
+        test_drop(dtable);
+        test_drop(dout);
     }
 }
 
@@ -204,9 +195,9 @@ static void test_rows(void) {
                 worst = test_worse(worst, fabs(want - (double)to[i * D + j]));
             }
         CHECK_NEAR(worst, 0.0, 1e-6);
-        drop(from);
-        drop(to);
-        drop(gathered);
+        test_drop(from);
+        test_drop(to);
+        test_drop(gathered);
     }
 }
 
@@ -245,15 +236,15 @@ static void attention_open(attention *x, size_t D, int shared) {
 static void attention_close(attention *x) {
     carnn__attention *a = &x->a;
     free(x->seq.length);
-    drop((float *)a->h);
-    drop((float *)a->e);
-    drop((float *)a->c);
-    drop((float *)a->dout);
-    drop(a->dc);
-    drop(a->dh);
-    drop(a->out);
-    drop(a->weight);
-    drop(a->dweight);
+    test_drop((float *)a->h);
+    test_drop((float *)a->e);
+    test_drop((float *)a->c);
+    test_drop((float *)a->dout);
+    test_drop(a->dc);
+    test_drop(a->dh);
+    test_drop(a->out);
+    test_drop(a->weight);
+    test_drop(a->dweight);
 }
 
 static double residual(const carnn__attention *a, size_t row, size_t i) {
@@ -386,7 +377,7 @@ static void check_entropy(size_t columns, uint32_t target, float smoothing, floa
     CHECK_NEAR(found, loss, 3e-6 * (1.0 + fabs(loss) + (double)size));
     CHECK_NEAR(worst, 0.0, 1e-6);
     free(p);
-    drop(z);
+    test_drop(z);
 }
 
 static void test_cross_entropy(void) {
@@ -459,8 +450,8 @@ static void test_dropout(void) {
     CHECK(!memcmp(x, y, DROPPED * sizeof(float)));
     carnn__dropout(&engine, x, 0, 0.5, 5);
     CHECK(x[0] == 1.0f);
-    drop(x);
-    drop(y);
+    test_drop(x);
+    test_drop(y);
 }
 
 /* --- the same bits ---------------------------------------------------------------------------- */
@@ -508,8 +499,8 @@ static size_t all_parts(carnn__engine *e, float *out) {
     memcpy(out + used, a.a.dh, ROWS * 45 * sizeof(float));
     memcpy(out + used + ROWS * 45, a.a.dc, SEQUENCES * 45 * sizeof(float));
     attention_close(&a);
-    drop(table);
-    drop(ramp);
+    test_drop(table);
+    test_drop(ramp);
     return used + (ROWS + SEQUENCES) * 45;
 }
 
@@ -527,8 +518,8 @@ static void test_same_part_bits(void) {
             CHECK(!memcmp(first, found, used * sizeof(float)));
             carnn__engine_close(&e);
         }
-    drop(first);
-    drop(found);
+    test_drop(first);
+    test_drop(found);
 }
 
 /* Two sequences, of 2 and 3 steps: rows 0 2 4 are the longer one, rows 1 3 the shorter. */

@@ -10,10 +10,6 @@ enum { PROBE_H = 6, PROBE_E = 5, PROBE_CHUNK = 12, PROBE_MOST = 64 };
 static const char probe_text[] = "the cat\na _ cat\nsat\n\n  a dog ran \nto the hat\na cat\n";
 static const size_t probe_length[] = {12, 8, 12, 12, 3};
 
-static carnn_dataset *probe_data(const char *task, const char *text) {
-    return test_data(task, text, strlen(text), 0, 0);
-}
-
 static int probe_keep(const carnn_progress *p, void *user) {
     CHECK(!p->probe == !p->epoch_ended);
     if (p->probe) *(carnn_probe *)user = *p->probe;
@@ -22,15 +18,16 @@ static int probe_keep(const carnn_progress *p, void *user) {
 
 /* One epoch, whose last weights the model keeps: those that are probed, without the dropout and the
    smoothing of the training. */
-static carnn_train_desc probe_training(void) {
-    carnn_train_desc train = test_training(1, 2, 0.05, 0.2);
+static carnn_train_desc probe_training(const carnn_model *model) {
+    carnn_train_desc train = test_training(2, 2, 0.05, 0.2); /* steps follow a probe */
     train.average = CARNN_NONE;
-    train.smoothing = 0.1;
+    /* numbers have none */
+    if (strcmp(model->desc.task, "signal") || model->choices.count) train.smoothing = 0.1;
     return train;
 }
 
 static carnn_probe probe_train(carnn_model *model, const carnn_dataset *data, int64_t threads) {
-    carnn_train_desc train = probe_training();
+    carnn_train_desc train = probe_training(model);
     carnn_probe probe;
     carnn_error error;
     memset(&probe, 0, sizeof probe);
@@ -108,13 +105,14 @@ static void probe_chunks(const carnn_model *m, probe_chunk chunk[5]) {
     CHECK_INT(end - ids, 47);
     for (end = ids, i = 0; i < 5; i++, end += chunk[i - 1].n) {
         chunk[i].n = probe_length[i];
-        for (k = 0; k <= chunk[i].n; k++) chunk[i].ids[k] = k ? end[k - 1] : end > ids ? end[-1] : 1;
+        for (k = 0; k <= chunk[i].n; k++)
+            chunk[i].ids[k] = k ? end[k - 1] : end > ids ? end[-1] : 1;
         if (i == 2) *chunk[i].ids = 1; /* <s> of the second document */
     }
 }
 
 static void probe_plain(void) {
-    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_dataset *data = test_read("lm", probe_text);
     carnn_model *model = test_model("lm", "unit=char min_count=1 cell=rnn chunk=12", NULL, data);
     carnn_probe probe = probe_train(model, data, 1);
     probe_chunk chunk[5];
@@ -159,7 +157,7 @@ static void probe_copy(carnn_model *to, const char *name, const carnn_model *fro
 }
 
 static void probe_graph(void) {
-    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_dataset *data = test_read("lm", probe_text);
     carnn_model *rnn = test_model("lm", "unit=char min_count=1 cell=rnn chunk=12", NULL, data);
     carnn_model *graph = test_model(
         "lm", "unit=char min_count=1 cell=rnn chunk=12 encoder=graph graph=sh", NULL, data);
@@ -183,9 +181,9 @@ static void probe_graph(void) {
 
 /* The same probe on all threads and SIMD paths; a training with it gives the same bytes. */
 static void probe_alike(const char *task, const char *text, const char *options, double loss) {
-    carnn_dataset *data = probe_data(task, text);
-    carnn_train_desc train = probe_training();
+    carnn_dataset *data = test_read(task, text);
     carnn_model *plain = test_model(task, options, NULL, data), *model;
+    carnn_train_desc train = probe_training(plain);
     carnn_probe first, probe;
     size_t i, k;
     CHECK_INT(carnn_train(plain, data, NULL, &train, NULL), CARNN_OK);
@@ -212,7 +210,7 @@ static void probe_alike(const char *task, const char *text, const char *options,
 /* --- the range of the first input weights ----------------------------------------------------- */
 
 static void probe_range(const char *options, const char *name) {
-    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_dataset *data = test_read("lm", probe_text);
     carnn_model *plain, *wide, *again;
     const float *w, *glorot;
     char all[120];
@@ -225,7 +223,8 @@ static void probe_range(const char *options, const char *name) {
     w = test_weight(wide, name);
     for (i = 0; i < PROBE_H * PROBE_E; i++) {
         CHECK(fabsf(w[i]) <= 0.6f);
-        CHECK_NEAR(w[i] * glorot[0], glorot[i] * w[0], 1e-6); /* another range of the same numbers */
+        /* another range of the same numbers */
+        CHECK_NEAR(w[i] * glorot[0], glorot[i] * w[0], 1e-6);
     }
     CHECK(w[0] != glorot[0]);
     for (k = 0; k < plain->params.count; k++) { /* nothing else changes */
@@ -242,10 +241,10 @@ static void probe_range(const char *options, const char *name) {
     carnn_dataset_free(data);
 }
 
-/* --- units that begin to remember 1 to T steps: the biases with these names begin otherwise ---- */
+/* --- units that begin to remember 1 to T steps: the biases with these names begin otherwise --- */
 
 static void probe_memory(const char *options, const char *const *names) {
-    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_dataset *data = test_read("lm", probe_text);
     carnn_model *plain, *none, *model, *again;
     char all[120];
     size_t found = 0, count = 0, i, k;
@@ -265,7 +264,8 @@ static void probe_memory(const char *options, const char *const *names) {
         for (i = 0; i < count; i++) is_one |= !strcmp(p->name, names[i]);
         found += (size_t)is_one;
         for (i = 0; is_one && i < PROBE_H; i++) CHECK_NEAR(w[i], -log(1.0 + 2.0 * (double)i), 1e-6);
-        for (i = 2 * PROBE_H; is_one && i < p->columns; i++) CHECK(w[i] == old[i]); /* other gates */
+        for (i = 2 * PROBE_H; is_one && i < p->columns; i++) /* other gates */
+            CHECK(w[i] == old[i]);
         if (!is_one) CHECK(!memcmp(w, old, p->rows * p->columns * sizeof(float)));
     }
     CHECK_INT(found, count);
@@ -280,28 +280,28 @@ static void probe_memory(const char *options, const char *const *names) {
 
 /* A model that has no gates for it is not made. */
 static void probe_memory_refused(const char *options, const char *why) {
-    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_dataset *data = test_read("lm", probe_text);
     carnn_error error = test_refused("lm", options, data);
     CHECK_TEXT(error.message, why);
     carnn_dataset_free(data);
 }
 
-/* Texts whose class the model does not know have no loss: they do not count in its mean, nor in that
-   of the gradients. */
+/* Texts whose class the model does not know have no loss: they do not count in its mean, nor in
+   that of the gradients. */
 static void probe_unknown(void) {
     static const char *const valid[] = {"x\ta b a\ny\tb a b\n",
                                         "x\ta b a\nq\tb b b\ny\tb a b\nq\ta\n"};
-    carnn_dataset *data = probe_data("classify", "x\ta b a b\ny\tb a b b a\n"), *more;
-    carnn_train_desc train = probe_training();
+    carnn_dataset *data = test_read("classify", "x\ta b a b\ny\tb a b b a\n"), *more;
     carnn_probe probe[2];
     carnn_error error;
     size_t i;
     memset(probe, 0, sizeof probe);
-    train.probe = 1;
-    train.progress = probe_keep;
     for (i = 0; i < 2; i++) {
         carnn_model *model = test_model("classify", "min_count=1", NULL, data);
-        more = probe_data("classify", valid[i]);
+        carnn_train_desc train = probe_training(model);
+        more = test_read("classify", valid[i]);
+        train.probe = 1;
+        train.progress = probe_keep;
         train.user = &probe[i];
         CHECK_INT(carnn_train(model, data, more, &train, &error), CARNN_OK);
         carnn_model_free(model);
@@ -336,7 +336,7 @@ static void probe_even(void) {
     for (i = 0; i < 128; i++)
         at += (size_t)sprintf(text + at, "%c\t%s\n", i % 2 ? 'x' : 'y',
                               i < 64 ? "b" : "b c b c b c");
-    data = probe_data("classify", text);
+    data = test_read("classify", text);
     model = test_model("classify", "min_count=1 cell=rnn", NULL, data);
     CHECK_INT(probe_train(model, data, 1).texts[1], 32);
     carnn_model_free(model);
@@ -380,7 +380,8 @@ int main(void) {
         probe_memory("cell=lstm layers=2", layers);
         probe_memory("cell=mi-gru encoder=rcrn", bases);
     }
-    probe_memory_refused("cell=rnn memory=3", "memory: the cell rnn has no gate that keeps a state");
+    probe_memory_refused("cell=rnn memory=3",
+                         "memory: the cell rnn has no gate that keeps a state");
     probe_memory_refused("cell=lstm encoder=graph graph=td memory=3",
                          "memory: a graph has no gate that keeps a state");
     probe_refused("dialog", "embedding=6");

@@ -169,7 +169,7 @@ static carnn__classify *rcrn_open(test_work *w, const carnn_model *model,
     return (carnn__classify *)w->work.state;
 }
 
-/* --- the encoder by plain loops in doubles ------------------------------------------------------ */
+/* --- the encoder by plain loops in doubles ---------------------------------------------------- */
 
 enum { RCRN_WORDS = 8, RCRN_WIDE = 16 };
 typedef double rcrn_states[RCRN_WORDS][RCRN_WIDE];
@@ -415,7 +415,7 @@ static void rcrn_masks(void) {
     carnn_dataset_free(data);
 }
 
-/* --- states that go on from one call to the next ------------------------------------------------ */
+/* --- states that go on from one call to the next ---------------------------------------------- */
 
 static void rcrn_stepwise(const char *options) {
     carnn_dataset *data = test_data("classify", "x\te b e c d\n", 12, 0, 0);
@@ -484,7 +484,7 @@ static void rcrn_generates(void) {
     carnn_dataset_free(data);
 }
 
-/* --- files, sessions, threads, SIMD paths ------------------------------------------------------- */
+/* --- files, sessions, threads, SIMD paths ----------------------------------------------------- */
 
 /* The bytes of a model that was trained. */
 static void *rcrn_bytes(const char *task, const char *text, const char *options, const char *simd,
@@ -594,7 +594,7 @@ static void rcrn_explains(const char *text, const char *options) {
     carnn_dataset_free(data);
 }
 
-/* --- errors and defaults ------------------------------------------------------------------------ */
+/* --- errors and defaults ---------------------------------------------------------------------- */
 
 static void rcrn_errors(void) {
     carnn_dataset *data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);

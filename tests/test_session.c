@@ -501,8 +501,9 @@ static void session_parts(void) {
 
 /* Lines of a dialog are predicted from and heard at once; what was predicted can be explained. */
 static void test_explained_lines(void) {
-    static const char *const lines[] = {"1 hello\t", "2 cheap food in the north\tapi_call cheap north",
-                                        "3 oak R_rating 3", "4 <SILENCE>\t"};
+    static const char *const lines[] = {
+        "1 hello\t", "2 cheap food in the north\tapi_call cheap north", "3 oak R_rating 3",
+        "4 <SILENCE>\t"};
     static const size_t parts[] = {2, 4, 0, 7};
     carnn_dataset *data = load_dialogs();
     carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);

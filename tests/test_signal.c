@@ -109,7 +109,8 @@ static void signal_without_targets(void) {
 }
 
 static void signal_tables(void) {
-    static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
+    static const char text[] =
+        "day,x,\"kind\",y\n1,0.5,a,-1\n\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
     signal_rows rows = {"day", "kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *d = signal_text(text, "1", &rows);
@@ -185,7 +186,8 @@ static void signal_partly_known(void) {
     carnn_error error;
     size_t i;
     for (i = 0; i < 3; i++) {
-        CHECK_INT(signal_load(&d, test_source("s", text[i], strlen(text[i])), "1", &rows, 1, &error),
+        CHECK_INT(signal_load(&d, test_source("s", text[i], strlen(text[i])), "1", &rows, 1,
+                              &error),
                   CARNN_OK);
         CHECK_INT(carnn_dataset_examples(d), 1);
         if (i < 2) CHECK_TEXT(carnn_dataset_target(d, 0), "a");
@@ -284,8 +286,8 @@ static void signal_columns(void) {
                 "with, found \"the y\"",
         "s: expected 2 columns of numbers, as the model was trained with, found 1",
         "s: expected 2 columns of numbers, as the model was trained with, found 3", "",
-        "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained with, "
-        "found \"x\""};
+        "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained "
+        "with, found \"x\""};
     signal_rows rows = {NULL, "kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data, *part;
     static const uint32_t number[2] = {0, 0};
@@ -459,7 +461,8 @@ static void signal_errors(void) {
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
     signal_rows grouped = {"day", "kind", {NULL, 0, NULL}, NULL};
     signal_rows single = {NULL, "kind", {NULL, 0, NULL}, NULL};
-    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}, NULL}, same = {"day", "day", {NULL, 0, NULL}, NULL};
+    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}, NULL};
+    signal_rows same = {"day", "day", {NULL, 0, NULL}, NULL};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
@@ -505,7 +508,8 @@ static void signal_bad_images(void) {
         labels.size = i;
         CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     }
-    CHECK_TEXT(error.message, "l:1: expected 2 labels, one for each image (idx1-ubyte), found other bytes");
+    CHECK_TEXT(error.message,
+               "l:1: expected 2 labels, one for each image (idx1-ubyte), found other bytes");
     labels.size = sizeof marks;
     marks[3] = 3;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
@@ -521,7 +525,8 @@ static void signal_bad_images(void) {
     CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected rows of 4 numbers, found 2 images of 6 pixels");
     CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images (--labels), found none");
+    CHECK_TEXT(error.message,
+               "i:1: expected a file of labels beside the images (--labels), found none");
     rows.images.permutation = &order;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
@@ -544,7 +549,8 @@ static void signal_bad_images(void) {
     rows.images.permutation = NULL;
     bytes[7] = 0;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "i:1: expected images of one pixel or more, found 0 images of 6 pixels");
+    CHECK_TEXT(error.message,
+               "i:1: expected images of one pixel or more, found 0 images of 6 pixels");
     bytes[7] = 2;
     for (i = 4; i < 16; i++) { /* sizes up to 2^32 */
         bytes[i] = 255;
@@ -669,7 +675,8 @@ static void signal_unscored(void) {
     carnn_model_free(model);
 }
 
-/* One word is the class of all rows. A model that goes on has its classes first, new ones behind. */
+/* One word is the class of all rows. A model that goes on has its classes first, new ones
+   behind. */
 static void signal_steps_go_on(void) {
     carnn_dataset *data = signal_text("x y x,.5,-1,2\ny y x,0,.5,-.5\n", "1", NULL);
     carnn_dataset *other = signal_text("z,.5,-1,2\ny x,0,.5\n", "1", NULL);
@@ -808,7 +815,8 @@ static void signal_kinds(void) {
     CHECK_NEAR(*test_weight(model, "input.scale"), 1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
-    data = signal_text("1700000000,1\n1700000128,2\n", "1", NULL); /* times, all alike but not the same */
+    /* times, all alike but not the same */
+    data = signal_text("1700000000,1\n1700000128,2\n", "1", NULL);
     model = signal_model("target_kind=number", data);
     CHECK_NEAR(*test_weight(model, "target.deviation"), 64.0, 0.0);
     carnn_model_free(model);

@@ -250,7 +250,8 @@ static void tag_ensemble(void) {
     free(all);
 }
 
-/* A model that goes on has its labels first. Of a long sentence as many labels are read as words. */
+/* A model that goes on has its labels first. Of a long sentence as many labels are read as
+   words. */
 static void tag_goes_on(void) {
     char *text = (char *)malloc(4096), *at = text;
     carnn_model *model = tag_model(NULL, NULL), *next = NULL;

@@ -1,5 +1,5 @@
-/* Skip-thought vectors: the loss by plain loops in doubles, what a neighbour is, vectors of sessions
-   and of batches, words that only word vectors have, the same bytes everywhere. */
+/* Skip-thought vectors: the loss by plain loops in doubles, what a neighbour is, vectors of
+   sessions and of batches, words that only word vectors have, the same bytes everywhere. */
 
 #include "test.h"
 
@@ -7,7 +7,7 @@ static const char thought_text[] =
     "the cat sat .\nit was glad .\nthe dog came .\n\na man sat .\nit was a dog .\n\nno .\n";
 
 static carnn_dataset *thought_data(const char *bytes) {
-    return test_data("skip-thought", bytes, strlen(bytes), 0, 0);
+    return test_read("skip-thought", bytes);
 }
 
 static carnn_status thought_fit(carnn_model *model, const carnn_dataset *data, int64_t epochs) {
@@ -194,7 +194,8 @@ static void on_vector(const carnn_prediction *p, void *user) {
     CHECK_INT(p->example, told->count++);
     CHECK_INT(p->kind, CARNN_PREDICTS_VECTOR);
     CHECK_INT(p->tokens, tokens[p->example]);
-    CHECK_INT(thought_vector_of(told->session, carnn_dataset_text(told->data, p->example, 0), alone),
+    CHECK_INT(thought_vector_of(told->session, carnn_dataset_text(told->data, p->example, 0),
+                                alone),
               p->columns);
     CHECK(!memcmp(alone, p->vector, p->columns * sizeof(float)));
 }
@@ -262,7 +263,8 @@ static void test_thought_text(void) {
 static void test_thought_words(void) {
     static const char vectors[] = "cat 1 2 3 4 5\nunicorn 5 4 3 2 1\n";
     carnn_source source = test_source("vectors", vectors, sizeof vectors - 1);
-    carnn_dataset *data = thought_data(thought_text), *other = thought_data("the cat sat .\na unicorn .\n");
+    carnn_dataset *data = thought_data(thought_text);
+    carnn_dataset *other = thought_data("the cat sat .\na unicorn .\n");
     carnn_dataset *unknown = thought_data("the cat sat .\na zebra .\n");
     carnn_model *model = NULL;
     carnn_session *session = NULL;
@@ -284,7 +286,8 @@ static void test_thought_words(void) {
     thought_vector_of(session, "a unicorn", a);
     thought_vector_of(session, "a zebra", b);
     CHECK(memcmp(a, b, 6 * sizeof(float)));
-    /* as a word to predict it is unknown, like any other; only the vector of its sentence differs */
+    /* as a word to predict it is unknown, like any other; only the vector of its sentence
+       differs */
     CHECK_INT(test_scores(model, other).tokens, test_scores(model, unknown).tokens);
     CHECK(test_scores(model, other).loss != test_scores(model, unknown).loss);
     carnn_session_free(session);
@@ -298,10 +301,10 @@ static void test_thought_words(void) {
 
 static void test_thought_lines(void) {
     carnn_error error;
-    CHECK_TEXT(test_spell(test_data("skip-thought", " a\tb | c|d \n\n=x\n", 16, 0, 0), 1, 0, &error),
-               "?|a\tb | c|d\n?|=x\n");
-    CHECK_TEXT(test_spell(test_data("skip-thought", "a\n\nb\n", 5, 0, 1), 1, 0, &error),
-               "?|a\n?|\n?|b\n"); /* an answer for each line */
+    carnn_dataset *data = thought_data(" a\tb | c|d \n\n=x\n");
+    CHECK_TEXT(test_spell(data, 1, 0, &error), "?|a\tb | c|d\n?|=x\n");
+    data = test_data("skip-thought", "a\n\nb\n", 5, 0, 1);
+    CHECK_TEXT(test_spell(data, 1, 0, &error), "?|a\n?|\n?|b\n"); /* an answer for each line */
 }
 
 static void test_thought_refuses(void) {

@@ -360,8 +360,8 @@ static carnn_dataset *told_dialogs(size_t from, size_t trees, size_t dialogs) {
     return test_dialogs(source, candidates);
 }
 
-/* The accuracy on dialogs with trees that training has not seen; under a sanitizer after a few epochs,
-   which teach nothing. */
+/* The accuracy on dialogs with trees that training has not seen; under a sanitizer after a few
+   epochs, which teach nothing. */
 static double told_learn(const char *options, int64_t threads, carnn_model **model) {
     carnn_dataset *data = told_dialogs(0, 5, 200), *others = told_dialogs(5, 3, 40);
     carnn_train_desc train = test_training(TEST_SANITIZED ? 4 : 60, 20, 0.0, CARNN_NONE);
@@ -375,7 +375,8 @@ static double told_learn(const char *options, int64_t threads, carnn_model **mod
     return accuracy;
 }
 
-/* Which of the facts have been told decides which one is next; one reading cannot tell by itself. */
+/* Which of the facts have been told decides which one is next; one reading cannot tell by
+   itself. */
 static void told_offers(void) {
     carnn_model *one, *two, *without;
     double told = told_learn("hidden=32 embedding=32", 1, &one);

@@ -2,7 +2,6 @@
    out, that a stopped run goes on as if it had not been stopped, and what happens when time, memory
    or the numbers run out. */
 
-
 #include "test.h"
 
 #define CHECKPOINT "test_train.resume"
@@ -32,7 +31,7 @@ static const char others[] =
     "3 <SILENCE>\tthere is none\n4 the phone number\there it is\n5 no\tis there anything else\n";
 
 static carnn_dataset *load_dialog_text(const char *text) {
-    return test_data("dialog", text, strlen(text), 0, 0);
+    return test_read("dialog", text);
 }
 
 static carnn_model_desc model_desc(const char *cell, int64_t hidden) {
@@ -322,8 +321,8 @@ static int watch_rate(const carnn_progress *p, void *user) {
     return 0;
 }
 
-/* The loss so far is a mean, here of what all examples have with weights that are 0; the rate counts
-   examples, of language models words. */
+/* The loss so far is a mean, here of what all examples have with weights that are 0; the rate
+   counts examples, of language models words. */
 static void test_rate(const char *task, const char *line, double size, double classes) {
     char text[1024] = "";
     carnn_dataset *data;
@@ -332,7 +331,7 @@ static void test_rate(const char *task, const char *line, double size, double cl
     rates r = {0.0, 0.0, 0.0, 1e9};
     size_t i;
     for (i = 0; i < 20; i++) sprintf(text + strlen(text), line, "xy"[i % 2]);
-    data = test_data(task, text, strlen(text), 0, 0);
+    data = test_read(task, text);
     model = test_model(task, "cell=lstm", NULL, data);
     memset(model->params.value, 0, model->params.size * sizeof(float));
     r.size = 20.0 * size;
@@ -652,6 +651,38 @@ static void test_early_stopping(void) {
     carnn_dataset_free(valid);
 }
 
+/* Trains a new language model by plain SGD, a sentence a step; `again`: once more, from the first
+   epoch on. */
+static carnn_model *plain_steps(const carnn_dataset *data, int64_t epochs, double dropout,
+                                int again) {
+    carnn_model *model = test_model("lm", "context=none min_count=1", NULL, data);
+    carnn_train_desc train = test_training(epochs, 1, 0.1, dropout);
+    train.optimizer = "sgd";
+    train.lr_end = train.lr_decay = 1.0;
+    train.clip = train.weight_decay = train.average = CARNN_NONE;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    if (again) CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    return model;
+}
+
+/* Two epochs have their steps in other orders, which the first one alone, run twice, has not; and
+   what is dropped changes what is learnt. */
+static void test_steps_differ(void) {
+    carnn_dataset *data = test_read("lm", "a b c\nb d\nc a d a\nd d b\na c\nb b\n");
+    carnn_model *two = plain_steps(data, 2, CARNN_NONE, 0);
+    carnn_model *other[2];
+    size_t i;
+    other[0] = plain_steps(data, 1, CARNN_NONE, 1);
+    other[1] = plain_steps(data, 2, 0.5, 0);
+    for (i = 0; i < 2; i++) {
+        CHECK(memcmp(two->params.value, other[i]->params.value,
+                     two->params.size * sizeof(float)) != 0);
+        carnn_model_free(other[i]);
+    }
+    carnn_model_free(two);
+    carnn_dataset_free(data);
+}
+
 /* --- when things run out ---------------------------------------------------------------------- */
 
 static void test_divergence(void) {
@@ -679,6 +710,22 @@ static void test_divergence(void) {
         CHECK_NEAR(accuracy(model, data), good, 0.0);
         carnn_model_free(model);
     }
+    carnn_dataset_free(data);
+}
+
+/* A loss that was as large at the beginning is no explosion: long vectors of words make it so. */
+static void test_large_loss(void) {
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_model *model = new_model("icarnn", 12, data);
+    carnn_train_desc train = train_desc(2);
+    carnn_error error = {CARNN_OK, 0, ""};
+    float *words = test_weight(model, "word.weight");
+    size_t i;
+    for (i = 0; i < model->words.count * (size_t)model->desc.embedding; i++) words[i] *= 100.0f;
+    train.lr = 1e-6;
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+    CHECK(carnn_model_scores(model)->loss > 2.0 * log((double)model->choices.count) + 4.0);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
@@ -1008,8 +1055,8 @@ static void test_out_of_memory(void) {
 }
 
 /* --- votes ------------------------------------------------------------------------------------
-   A model (Eq. 8) whose only question has the probabilities that we want for its answers x, y and z. Its
-   cell says nothing (all weights zero), so the history <start>, "question" is summed up as
+   A model (Eq. 8) whose only question has the probabilities that we want for its answers x, y and
+   z. Its cell says nothing (all weights zero), so the history <start>, "question" is summed up as
    o = al e, e = enc("question $user") and al = exp(e.e) / (1 + exp(e.e)), where e is half the
    vector of "question" (Sukhbaatar's l is 1/2 for the first of two words, and $user is zero). */
 
@@ -1071,7 +1118,8 @@ static void test_votes(void) {
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
     CHECK_NEAR(scores.metric[1].value, 1.0, 0.0);
     CHECK_NEAR(scores.metric[2].value, 1.0, 0.0);
-    CHECK_NEAR(scores.loss, -log((1.0 + 1.1 / 3.0) / 4.0), 1e-5); /* (votes + mean) / (members + 1) */
+    /* (votes + mean) / (members + 1) */
+    CHECK_NEAR(scores.loss, -log((1.0 + 1.1 / 3.0) / 4.0), 1e-5);
     CHECK_NEAR(vote(lost).metric[0].value, 0.0, 0.0);
     scores = vote(majority);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
@@ -1239,11 +1287,11 @@ static int keep_norm(const carnn_progress *p, void *user) {
     return 0;
 }
 
-/* One step of plain SGD on a copy of `base`: change (trained) is what it does to the weights. Returns
-   the norm of the gradient that is reported. */
+/* One step of plain SGD on a copy of `base`: change (trained) is what it does to the weights.
+   Returns the norm of the gradient that is reported. */
 static double one_step(const carnn_model *base, const char *text, double clip, double decay,
                        double smoothing, float *change) {
-    carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);
+    carnn_dataset *data = test_read("classify", text);
     carnn_model *model = test_reload(base);
     carnn_train_desc train = test_training(1, 1000, 0.1, CARNN_NONE);
     double norm = 0.0;
@@ -1264,11 +1312,11 @@ static double one_step(const carnn_model *base, const char *text, double clip, d
     return norm;
 }
 
-/* A step of SGD is -lr g: clipping scales it, decay adds -lr decay w, and the gradient of a smoothed
-   loss is a mean of those of both classes. */
+/* A step of SGD is -lr g: clipping scales it, decay adds -lr decay w, and the gradient of a
+   smoothed loss is a mean of those of both classes. */
 static void test_one_step(void) {
     static const char text[] = "x\ta b\ny\tb c\nx\ta\n", flipped[] = "y\ta b\nx\tb c\ny\ta\n";
-    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_dataset *data = test_read("classify", text);
     carnn_model *base = test_model("classify", "cell=icarnn vector_words=0", NULL, data);
     size_t n = base->params.trained, i;
     float *d = (float *)malloc(n * sizeof(float)), *e = (float *)malloc(n * sizeof(float));
@@ -1339,7 +1387,9 @@ int main(void) {
     test_resume_refused();
     test_resume_behind_the_end();
     test_early_stopping();
+    test_steps_differ();
     test_divergence();
+    test_large_loss();
     test_explosion();
     test_max_time();
     test_max_time_and_resume();

@@ -1,5 +1,5 @@
-/* Dialog models that say where they have no answer: the turns that are made for it in training, what
-   a model learns from them, sessions, model files, and what is refused. */
+/* Dialog models that say where they have no answer: the turns that are made for it in training,
+   what a model learns from them, sessions, model files, and what is refused. */
 
 #include "test.h"
 
@@ -260,7 +260,8 @@ static const char *unsure_reply(carnn_session *s, const char *text) {
     return reply;
 }
 
-/* A trained model answers what it has learnt and declines the rest, of which it remembers nothing. */
+/* A trained model answers what it has learnt and declines the rest, of which it remembers
+   nothing. */
 static void unsure_check_declines(const carnn_model *model) {
     static const char *const odd[] = {"can they pay by card ?", "asdf", "what is a meaning of life",
                                       "who won", "thank heaven for small mercies today"};
@@ -408,7 +409,8 @@ static void unsure_damaged(void) {
         source = test_source("model", bytes, size);
         CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
         CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_ERR_MODEL);
-        CHECK(!again && strstr(error.message, i ? "unsure" : "carnn.unsure is none of the choices"));
+        CHECK(!again &&
+              strstr(error.message, i ? "unsure" : "carnn.unsure is none of the choices"));
         free(bytes);
         model->unsure = unsure;
     }

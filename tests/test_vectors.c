@@ -21,16 +21,12 @@ static const struct {
     {"answer", "model=ca", "my cat\tcat runs\t1\nmy cat\tmore runs\t0\n",
      "unicorn runs\tmy unicorn\t1\nunicorn runs\tzebra\t0\n"}};
 
-static carnn_dataset *vectors_data(const char *task, const char *text) {
-    return test_data(task, text, strlen(text), 0, 0);
-}
-
 /* A model of a task of the table; known: whose words it knows besides; most: how many words of the
    vectors, CARNN_NONE: none. */
 static carnn_model *vectors_model(size_t t, const carnn_dataset *known, int64_t most,
                                   const carnn_model *from) {
     carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
-    carnn_dataset *data = vectors_data(vectors_tasks[t].task, vectors_tasks[t].data);
+    carnn_dataset *data = test_read(vectors_tasks[t].task, vectors_tasks[t].data);
     carnn_allocator a = carnn__allocator(NULL);
     carnn_model *model = NULL;
     carnn_model_desc desc;
@@ -61,7 +57,7 @@ static double vectors_first(const carnn_model *model, const char *word) {
 }
 
 static void vectors_fit(carnn_model *model, size_t t, double weight_decay) {
-    carnn_dataset *data = vectors_data(vectors_tasks[t].task, vectors_tasks[t].data);
+    carnn_dataset *data = test_read(vectors_tasks[t].task, vectors_tasks[t].data);
     carnn_train_desc train = test_training(3, 2, 0.01, CARNN_NONE);
     train.weight_decay = weight_decay;
     CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
@@ -95,8 +91,8 @@ static void vectors_which(void) {
 /* Words of known data sets are those of the model where there are word vectors, however rare. */
 static void vectors_of_known(void) {
     carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
-    carnn_dataset *data = vectors_data("classify", vectors_tasks[0].data);
-    const carnn_dataset *others = vectors_data("classify", vectors_tasks[0].others);
+    carnn_dataset *data = test_read("classify", vectors_tasks[0].data);
+    const carnn_dataset *others = test_read("classify", vectors_tasks[0].others);
     size_t count;
     for (count = 0; count < 2; count++) {
         carnn_model *model = NULL;
@@ -123,7 +119,7 @@ static void vectors_of_known(void) {
 /* The random vector of <unk>, which has none in the file, becomes as long as those of the words of
    the data: 68 is the sum of the squares of my, cat, runs and more, 0.1 what it was drawn with. */
 static void vectors_scale(void) {
-    carnn_dataset *data = vectors_data("classify", vectors_tasks[0].data);
+    carnn_dataset *data = test_read("classify", vectors_tasks[0].data);
     carnn_model *model = vectors_model(0, NULL, 0, NULL);
     carnn_model *plain = test_model("classify", "cell=lstm hidden=6 embedding=5", NULL, data);
     const float *random = carnn__word_vector(plain, 0);
@@ -140,7 +136,7 @@ static void vectors_scale(void) {
 /* A word of the vectors is read as one that the model knows from a data set, before training and
    after it, and stays as it is. Without it the words of these texts are unknown. */
 static void vectors_are_read(size_t t) {
-    carnn_dataset *others = vectors_data(vectors_tasks[t].task, vectors_tasks[t].others);
+    carnn_dataset *others = test_read(vectors_tasks[t].task, vectors_tasks[t].others);
     carnn_model *known = vectors_model(t, others, CARNN_NONE, NULL), *again;
     carnn_model *model = vectors_model(t, NULL, 0, NULL);
     carnn_model *without = vectors_model(t, NULL, CARNN_NONE, NULL);
@@ -165,7 +161,7 @@ static void vectors_are_read(size_t t) {
 
 /* A model that goes on knows the words with their vectors, also without the file. */
 static void vectors_go_on(size_t t) {
-    carnn_dataset *others = vectors_data(vectors_tasks[t].task, vectors_tasks[t].others);
+    carnn_dataset *others = test_read(vectors_tasks[t].task, vectors_tasks[t].others);
     carnn_model *model = vectors_model(t, NULL, 1, NULL), *next = NULL;
     const carnn_model_desc *told;
     carnn_model_desc desc;
@@ -242,7 +238,7 @@ static void vectors_refused(void) {
     static const char key[] = "carnn.words_of_vectors";
     carnn_model *model = vectors_model(0, NULL, 0, NULL), *loaded = NULL, *lm = NULL;
     carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
-    carnn_dataset *data = vectors_data("lm", "my cat runs\nmy cat\n"), *other;
+    carnn_dataset *data = test_read("lm", "my cat runs\nmy cat\n"), *other;
     carnn_model_desc desc;
     carnn_error error;
     size_t size = carnn_model_size(model), at, i;
@@ -273,7 +269,7 @@ static void vectors_refused(void) {
     source.name = NULL;
     CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK(!strncmp(error.message, "(memory): the vectors have ", 27));
-    other = vectors_data("dialog", "1 hi\thello\n");
+    other = test_read("dialog", "1 hi\thello\n");
     desc.known = (const carnn_dataset *const *)&other;
     desc.known_count = 1;
     CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
