@@ -8474,7 +8474,8 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
    Rows of comma-separated values (RFC 4180) become lines with tabs between their fields, in place:
    without the quotation marks around a field, with one where it has two, and with blanks for its
    tabs and line breaks. So the number of a line is that of a row. The first comma, semicolon or tab
-   of the first row that is not blank separates fields; with tabs the lines stay as they are. */
+   of the first row that is not blank separates fields; with tabs the lines stay as they are. A
+   first row "sep=;", which some spreadsheets write, becomes a blank line. */
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
@@ -8539,7 +8540,7 @@ static size_t carnn__csv_rows(carnn__span *rows, char separator) {
 /* Makes lines of the rows of a source, all of which is at hand. */
 static carnn_status carnn__csv_lines(carnn__input *in) {
     carnn__lines *l = &in->lines;
-    char separator = carnn__csv_separator(l->rest);
+    char separator = carnn__csv_separator(l->rest), *row;
     size_t open;
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
@@ -8547,6 +8548,10 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
         if (!in->buffer) return carnn__out_of_memory(l->error);
         l->rest.at = in->buffer;
     }
+    row = (char *)(uintptr_t)l->rest.at;
+    if (carnn__begins(l->rest, "sep=") && l->rest.length > 5 && row[4] == separator &&
+        carnn__among(row[5], "\r\n"))
+        memset(row, ' ', 5);
     open = carnn__csv_rows(&l->rest, separator);
     if (!open) return CARNN_OK;
     return carnn__misread_at(l, open, "a quotation mark that ends the field", "none to the end");

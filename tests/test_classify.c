@@ -131,6 +131,13 @@ static void classify_csv(void) {
                "x|a, b\ny|c; d\n");
     CHECK_TEXT(classify_named("f.csv", "\n \r\n\"label\";text\nx;a, b\n", 0, 0), "x|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "\"a;b\",c;d\nx,y;z\n", 0, 0), "a;b|c;d\nx|y;z\n");
+    /* which some spreadsheets say in a row of its own */
+    for (lenient = 0; lenient < 2; lenient++) {
+        CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBFsep=;\r\nlabel;text\r\nx;a, b\r\n", 0,
+                                  lenient), "x|a, b\n");
+        CHECK_TEXT(classify_named("f.csv", "sep=,\nx,a;b\n", 0, lenient), "x|a;b\n");
+    }
+    CHECK_TEXT(classify_named("f.csv", "sep=;x\ny;a\n", 0, 0), "sep=|x\ny|a\n");
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
