@@ -9201,6 +9201,39 @@ typedef struct carnn__column_name {
     size_t kind;      /* of its column */
 } carnn__column_name;
 
+/* Cuts at the next separator; where that is a blank, at any. */
+static int carnn__field_cut(carnn__span *rest, char separator, carnn__span *field) {
+    size_t i = 0;
+    if (separator == ' ') {
+        while (i < rest->length && !carnn__blank(rest->at[i])) i++;
+        if (i < rest->length) separator = rest->at[i];
+    }
+    return carnn__cut(rest, separator, field);
+}
+
+/* The next field of a line, without quotation marks around it; returns 0 behind the last one. A
+   field with quotation marks in it is what stands there. */
+static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
+    const char *end;
+    int more;
+    if (separator == ' ') *rest = carnn__trim(*rest); /* any number of blanks */
+    end = rest->length && *rest->at == '"'
+              ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
+    if (end) {
+        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1}, after = *rest;
+        carnn__skip(&after, quoted.length + 2);
+        more = carnn__field_cut(&after, separator, field);
+        if (!carnn__trim(*field).length) {
+            *rest = after;
+            *field = carnn__trim(quoted);
+            return more;
+        }
+    }
+    more = carnn__field_cut(rest, separator, field);
+    *field = carnn__trim(*field);
+    return more;
+}
+
 /* Which of the names a field is, of `count`; `count` where it is none. */
 static size_t carnn__column_which(const carnn__column_name *names, size_t count,
                                   carnn__span field) {
@@ -9217,12 +9250,8 @@ static int carnn__columns_of_csv(carnn__span line, const carnn__column_name *nam
     size_t fields;
     int more = 1, named = 0;
     for (fields = 0; more; fields++) {
-        more = carnn__cut(&line, separator, &field);
+        more = carnn__field(&line, separator, &field);
         if (more && line.length && carnn__blank(*line.at)) return 0;
-        if (field.length > 1 && *field.at == '"') {
-            carnn__skip(&field, 1);
-            field.length--;
-        }
         named |= carnn__column_which(names, count, field) < count;
     }
     return named && fields > 1;
@@ -10827,39 +10856,6 @@ static char carnn__separator(carnn__span line) {
     const char *separator = "\t;,";
     while (*separator && !memchr(line.at, *separator, line.length)) separator++;
     return *separator ? *separator : ' ';
-}
-
-/* Cuts at the next separator; where that is a blank, at any. */
-static int carnn__field_cut(carnn__span *rest, char separator, carnn__span *field) {
-    size_t i = 0;
-    if (separator == ' ') {
-        while (i < rest->length && !carnn__blank(rest->at[i])) i++;
-        if (i < rest->length) separator = rest->at[i];
-    }
-    return carnn__cut(rest, separator, field);
-}
-
-/* The next field of a line, without quotation marks around it; returns 0 behind the last one. A
-   field with quotation marks in it is what stands there. */
-static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
-    const char *end;
-    int more;
-    if (separator == ' ') *rest = carnn__trim(*rest); /* any number of blanks */
-    end = rest->length && *rest->at == '"'
-              ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
-    if (end) {
-        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1}, after = *rest;
-        carnn__skip(&after, quoted.length + 2);
-        more = carnn__field_cut(&after, separator, field);
-        if (!carnn__trim(*field).length) {
-            *rest = after;
-            *field = carnn__trim(quoted);
-            return more;
-        }
-    }
-    more = carnn__field_cut(rest, separator, field);
-    *field = carnn__trim(*field);
-    return more;
 }
 
 /* Is it a number with a decimal comma, as spreadsheets of many languages write it: -1.234,5? */
@@ -24358,6 +24354,14 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
     return 0;
 }
 
+/* The option of a line of the table, if the task has it and it is one of training, or is none. */
+static const carnn_option *carnn__dependent_option(const struct carnn__dependent *d,
+                                                   const char *task, int training) {
+    const carnn_option *o = carnn__option_named(task, d->option);
+    if (!o || (o->place == CARNN_OPTION_OF_TRAINING) != training) return NULL;
+    return !d->task || !strcmp(d->task, task) ? o : NULL;
+}
+
 /* Refuses an option that is asked for where the model is not as its line of the table says. */
 static carnn_status carnn__check_needed(const struct carnn__dependent *d,
                                         const carnn_model_desc *model, carnn_error *error) {
@@ -24379,11 +24383,9 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
                              "before anyway, or 0");
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const struct carnn__dependent *d = &carnn__dependent_options[i];
-        const carnn_option *o = carnn__option_named(complete->task, d->option);
-        if (!o || o->place == CARNN_OPTION_OF_TRAINING ||
-            (d->task && strcmp(d->task, complete->task)) || carnn__asks_nothing(o, asked))
-            continue;
-        if (carnn__check_needed(d, complete, error)) return CARNN_ERR_ARGUMENT;
+        const carnn_option *o = carnn__dependent_option(d, complete->task, 0);
+        if (o && !carnn__asks_nothing(o, asked) && carnn__check_needed(d, complete, error))
+            return CARNN_ERR_ARGUMENT;
     }
     return CARNN_OK;
 }
@@ -27022,11 +27024,9 @@ static carnn_status carnn__check_trained(const carnn_train_desc *asked,
     size_t i;
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const struct carnn__dependent *d = &carnn__dependent_options[i];
-        const carnn_option *o = carnn__option_named(model->task, d->option);
-        if (!o || o->place != CARNN_OPTION_OF_TRAINING ||
-            (d->task && strcmp(d->task, model->task)))
-            continue;
-        if (carnn__option_value(o, model, asked) > 0.0 && carnn__check_needed(d, model, error))
+        const carnn_option *o = carnn__dependent_option(d, model->task, 1);
+        if (o && carnn__option_value(o, model, asked) > 0.0 &&
+            carnn__check_needed(d, model, error))
             return CARNN_ERR_ARGUMENT;
     }
     return CARNN_OK;

@@ -1823,6 +1823,7 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     static char *text;
     static size_t room;
     size_t length;
+    int ends = p->part + 1 >= p->parts;
     (void)user;
     if (arg.top && p->kind != CARNN_PREDICTS_CHOICES)
         say(USAGE, "--top is for models that choose; this one of the task %s does not",
@@ -1830,8 +1831,8 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     while ((length = carnn_prediction_text(model, p, (size_t)arg.top, text, room)) >= room)
         text = (char *)resize(text, room = length + 1, 1);
     if (p->parts) fputs(text, stdout);
-    putchar(p->part + 1 < p->parts ? ' ' : '\n');
-    if (p->part + 1 >= p->parts) flush_output(FAILED);
+    putchar(ends ? '\n' : ' ');
+    if (ends) flush_output(FAILED);
     predicted += !p->part;
 }
 
