@@ -7442,7 +7442,8 @@ static void carnn__convert_floats(void *to, const void *from, size_t count) {
 
 typedef enum carnn__tokenizer {
     CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, no articles; and
-                      each of . ? ! , ; which may be all that two candidates differ in */
+                      each of . ? ! , ; which may be all that two candidates differ in; typographic
+                      marks separate words */
     CARNN__SPACES, /* pieces between blanks */
     CARNN__LOWER,  /* pieces between blanks, folded */
     CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
@@ -7512,6 +7513,13 @@ static size_t carnn__character(const char *text, size_t length) {
     return bytes;
 }
 
+/* Is the byte one of a word of CARNN__WORDS? Those of U+2000 to U+203F, among which are dashes,
+   quotation marks and the ellipsis, are not: the apostrophe of telephones separates as ' does. */
+static inline int carnn__in_word(const char *at, const char *end) {
+    if ((unsigned char)*at < 0x80) return carnn__letter(*at) || carnn__digit(*at) || *at == '_';
+    return carnn__character(at, (size_t)(end - at)) < 3 || memcmp(at, "\xE2\x80", 2) != 0;
+}
+
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
 static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
@@ -7524,8 +7532,8 @@ static size_t carnn__word_length(carnn__words *w) {
         return carnn__trim(candidate).length;
     }
     if (words || w->kind == CARNN__SPOKEN) {
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
-                               (words && (*at == '_' || (unsigned char)*at >= 0x80))))
+        while (at < w->end && (words ? carnn__in_word(at, w->end)
+                                     : carnn__letter(*at) || carnn__digit(*at)))
             at++;
         if (at == w->rest) {
             at += carnn__among(*at, words ? ".?!,;" : ".,?!");
@@ -7549,7 +7557,8 @@ static int carnn__next_word(carnn__words *w) {
         while (w->rest < w->end && !w->word.length) {
             w->word.at = w->rest;
             w->word.length = carnn__word_length(w);
-            w->rest += carnn__max(w->word.length, 1);
+            w->rest += w->word.length ? w->word.length
+                                      : carnn__character(w->rest, (size_t)(w->end - w->rest));
         }
     } while (w->kind == CARNN__WORDS && (carnn__is("a", w->word, 1) ||
                                          carnn__is("an", w->word, 1) ||
