@@ -529,10 +529,11 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 /* The texts of an example, without blanks at their ends: of dialog all utterances before it and,
    last, what the user says; of lm the sentence, after the previous one where there is one; NULL
    past the last text. Rows of numbers (signal) have no texts. carnn_dataset_target: the name of
-   what is right, of signal also a number as it is written; NULL where it is not known or has no
-   name (labels of answer, grades of pair). Strings end with a NUL and belong to the data set. Of
-   cloze each sentence, the question and the list of candidates are texts. carnn_dataset_line: the
-   number of the line (or row of CSV, image) where it begins in its file, from 1; 0: no example. */
+   what is right, also without blanks at its ends, which carnn_model_choice keeps in replies; of
+   signal also a number as it is written; NULL where it is not known or has no name (labels of
+   answer, grades of pair). Strings end with a NUL and belong to the data set. Of cloze each
+   sentence, the question and the list of candidates are texts. carnn_dataset_line: the number of
+   the line (or row of CSV, image) where it begins in its file, from 1; 0: no example. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -18948,7 +18949,6 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         for (; line < item->first + item->count; line++) {
             words = carnn__member_tokens(x->work, line);
             for (k = 0; k < words.length; k++) said[words.ids[k]] = dialog;
-            if (data->members[line].role == CARNN_SYSTEM) carnn__classes_mark(of, words, listed);
         }
         if (target == CARNN__NO_INDEX) continue;
         words = carnn__list_at(x->choices, target);
@@ -18958,6 +18958,9 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         }
     }
     carnn__classes_mark(of, candidates, listed);
+    for (i = 0; i < data->member_count; i++) /* also what the system says last in a dialog */
+        if (data->members[i].role == CARNN_SYSTEM)
+            carnn__classes_mark(of, carnn__member_tokens(x->work, i), listed);
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
         replied[of[i]] += replies[i] > 0;
@@ -19709,7 +19712,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
         }
         for (j = m->begin[first]; j <= m->end[last]; j++) {
             carnn__history_put(work, m, j, CARNN__SAID);
-            if (carnn__history_mark_of(m, j) == CARNN__SAID) continue; /* at the dialog's end */
+            if (carnn__history_mark_of(m, j) == CARNN__SAID) continue; /* never told in it */
             carnn__history_put(work, m, j, CARNN__PAST);
             carnn__history_put(work, m, j, CARNN__TOLD);
         }

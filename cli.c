@@ -1491,6 +1491,8 @@ static const char *class_name(const report *r, size_t number) {
     return number + 1 < r->classes ? carnn_model_choice(r->model, number) : "(unknown)";
 }
 
+#define BLANKS " \t\r\n\v\f"
+
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
@@ -1504,8 +1506,9 @@ static void on_choice(const carnn_prediction *p, void *user) {
         if (length == 1 && *target == '-') return;
     }
     for (; right + 1 < r->classes; right++) {
-        const char *name = carnn_model_choice(r->model, right);
-        if (!strncmp(name, target, length) && !name[length]) break;
+        const char *name = carnn_model_choice(r->model, right); /* with blanks as written */
+        name += strspn(name, BLANKS);
+        if (!strncmp(name, target, length) && !name[length + strspn(name + length, BLANKS)]) break;
     }
     r->pair = (taken *)grow(r->pair, r->count, &r->room, sizeof *r->pair);
     r->pair[r->count++] = (taken){right, p->choice[0], 1};

@@ -1247,6 +1247,10 @@ check 'the most confused are not first' awk '/^times/ { seen = 1; next }
     seen { if (before && $1 > before) exit 1; before = $1 }' out
 check 'what is right is confused' awk '/ -> / && sub(/^ *[0-9]+  /, "") { split($0, part, " -> ")
     if (part[1] == part[2]) exit 1 }' out
+printf '1 hi\t yew is nice\n2 bye\tok then \n' >blanks.txt
+run 0 train --task dialog --train blanks.txt --hidden 4 --epochs 1 --out blanks.gguf
+run 0 test blanks.gguf --data blanks.txt --report
+check 'a reply with blanks at its ends is not known' [ "$(grep -c unknown out)" -eq 0 ]
 for classes in 20 21; do
     awk -v n=$classes 'BEGIN { for (i = 1; i <= n; i++) print "c" i "\tw" i }' >many.tsv
     run 0 train --task classify --train many.tsv --hidden 4 --embedding 4 --epochs 1 --out many.gguf
