@@ -24570,6 +24570,7 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 
 #define CARNN__GGUF_MARK "GGUF"
 #define CARNN__GGUF_VERSION 3
+#define CARNN__GGUF_BLOCKS_VERSION 2 /* general.quantization_version, where there are blocks */
 
 /* Types as GGUF numbers them: of values, of tensors, of files (general.file_type). */
 enum { CARNN__GGUF_U32 = 4, CARNN__GGUF_STRING = 8, CARNN__GGUF_ARRAY = 9, CARNN__GGUF_U64 = 10,
@@ -25169,6 +25170,9 @@ static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_
     carnn__put_key_text(g, "general.architecture", kind->architecture);
     carnn__put_key_number(g, "general.alignment", CARNN__GGUF_U32, CARNN__ALIGN);
     carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, type);
+    if (type != CARNN__GGUF_ALL_F32)
+        carnn__put_key_number(g, "general.quantization_version", CARNN__GGUF_U32,
+                              CARNN__GGUF_BLOCKS_VERSION);
     carnn__put_key_number(g, "carnn.format", CARNN__GGUF_U32, kind->format);
     carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
     carnn__put_key_number(g, "carnn.checksum", CARNN__GGUF_U64, g->checksum);
@@ -25999,7 +26003,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 4, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 5, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -26023,6 +26027,7 @@ typedef struct carnn__checkpoint {
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
     double first_loss;          /* of the first batch that has targets */
+    double norm;                /* of the last gradient */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -26078,6 +26083,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
     carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
+    carnn__key_number(g, "carnn.checkpoint.gradient_norm", CARNN__GGUF_F64, &c->norm);
 }
 
 /* The table of tensors. Returns how many floats all arrays have. */
@@ -26604,7 +26610,6 @@ typedef struct carnn__training {
     carnn_status save;      /* of the last checkpoint */
     carnn_scores valid_scores;
     double started, reported, saved;
-    double norm;            /* of the last gradient */
     double rate_started, rate_ended; /* rate_ended: behind the last batch of an epoch */
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
@@ -26796,7 +26801,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              ((epoch_ended ? t->rate_ended : now) - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch, done);
-    p.gradient_norm = t->norm;
+    p.gradient_norm = t->at.norm;
     p.seconds = t->at.seconds + now - t->started;
     p.seconds_left = fmax(p.seconds / epochs_done * (double)p.epochs - p.seconds, 0.0);
     p.epoch_ended = epoch_ended;
@@ -26876,11 +26881,11 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
     size_t size = store->trained;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step);
     t->at.batch = carnn__net_step(&t->train, (size_t)t->at.batch, batches, key, &t->at.tally);
-    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
-                                    fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
+    t->at.norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
+                                       fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
-    if (!(t->norm <= DBL_MAX)) {
+    if (!(t->at.norm <= DBL_MAX)) {
         const char *broken = carnn__not_finite(store, t->gradient, size);
         if (broken) return carnn__diverged(t, error, "the gradient of %s is not finite", broken);
         return carnn__diverged(t, error, "the gradient of some weights is too large");

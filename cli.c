@@ -1126,6 +1126,7 @@ static struct { /* the training */
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
+    carnn_scores *of_fold;  /* for --json, of those that have ended */
     size_t shown;           /* length of the line of progress that is to be overwritten */
     int begun;              /* there has been a report */
 } job;
@@ -1347,12 +1348,17 @@ static void print_training(void) {
 /* Of a training, or with its standard deviation of a cross-validation, which has no model file. */
 static void json_training(const carnn_scores *s, const carnn_scores *sd) {
     const carnn_model_desc *d = carnn_model_describe(model);
+    size_t i;
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
          "'seconds': %g, 'memory_mib': %g, %m", d->task, d->cell, carnn_model_parameters(model),
          (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory(), s);
     if (sd) {
         json(stdout, "'folds': %z", job.fold - 1);
         json_metrics(stdout, sd, "_sd");
+        json(stdout, "'each': [");
+        for (i = 0; i + 1 < job.fold; i++)
+            json(stdout, "{'examples': %z, %m}", job.of_fold[i].examples, &job.of_fold[i]);
+        json(stdout, "]");
     } else json(stdout, "'best_epoch': %g, 'scored_on': %s, 'file': %s",
                 (double)carnn_model_best_epoch(model), job.valid ? "valid" : "train", arg.out);
     if (job.test) json(stdout, "'test': {'examples': %z, %m}", job.tested.examples, &job.tested);
@@ -1377,7 +1383,11 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
     job.fold = number + 2;
     job.before += job.seconds;
     job.seconds = 0.0;
-    if (arg.json) return;
+    if (arg.json) {
+        job.of_fold = (carnn_scores *)resize(job.of_fold, count, sizeof *s);
+        job.of_fold[number] = *s;
+        return;
+    }
     printf("fold %zu of %zu  ", number + 1, count), print_metrics(s);
     printf("  (");
     print_count(stdout, s->examples, "examples", ")\n");

@@ -1348,7 +1348,11 @@ check 'not the time of all folds' [ "$(grep '"epoch": 2' folds.jsonl | sed 's/.*
 for key in task cell parameters examples seconds seed folds accuracy accuracy_sd loss; do
     says out "\"$key\": "
 done
-check 'another mean as JSON' [ "$(printf %.4f "$(value out accuracy)")" = "$mean" ]
+sed 's/, "each": .*//' out >all
+check 'another mean as JSON' [ "$(printf %.4f "$(value all accuracy)")" = "$mean" ]
+check 'the folds as JSON' [ "$(sed 's/.*"each": //' out | tr '{' '\n' | awk -v mean="$(value all accuracy)" '
+    sub(/^"examples": 40, "loss": .*"accuracy": /, "") { sum += $0; n++ }
+    END { print n == 3 && (sum / n - mean) ^ 2 < 1e-12 }')" -eq 1 ]
 lines folds.jsonl 6
 says folds.jsonl '^{"fold": 3, "epoch": 2, '
 run 0 plot folds.jsonl # each fold is a run of its own

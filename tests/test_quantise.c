@@ -236,6 +236,15 @@ static const unsigned char *quantise_tensor(const unsigned char *bytes, size_t s
     return data + carnn__get64(at + 4);
 }
 
+/* The value of a key of 4 bytes in a file; -1: it has none. */
+static long quantise_key(const unsigned char *bytes, size_t size, const char *name) {
+    size_t at, length = strlen(name);
+    for (at = 8; at + length + 8 <= size; at++)
+        if (!memcmp(bytes + at, name, length) && carnn__get64(bytes + at - 8) == length)
+            return (long)carnn__get32(bytes + at + length + 4);
+    return -1;
+}
+
 static void quantise_file(void) {
     carnn_model *model = quantise_trained("icarnn", 21, 4), *again;
     carnn_model *before = quantise_trained("icarnn", 21, 4);
@@ -247,6 +256,12 @@ static void quantise_file(void) {
     CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
     bytes = quantise_image(model, &small);
     CHECK(small < size / 2);
+    CHECK_INT(quantise_key(bytes, small, "general.file_type"), 7); /* mostly Q8_0 */
+    CHECK_INT(quantise_key(bytes, small, "general.quantization_version"), 2);
+    same = quantise_image(before, &size);
+    CHECK_INT(quantise_key(same, size, "general.file_type"), 0);
+    CHECK_INT(quantise_key(same, size, "general.quantization_version"), -1);
+    carnn__free_aligned(&quantise_memory, same);
     for (i = 0; (t = carnn_model_tensor(model, i)).name; i++) {
         uint32_t type;
         uint64_t shape[2];

@@ -482,6 +482,39 @@ static void test_resume_after_kill(void) {
     carnn_dataset_free(data);
 }
 
+/* Keeps the checkpoint that was written after the last step of the first epoch. */
+static int keep_last_step(const carnn_progress *progress, void *user) {
+    if (!progress->epoch_ended) return 0;
+    *(double *)user = progress->gradient_norm;
+    rename(CHECKPOINT, CHECKPOINT ".kept"); /* of the run that is killed */
+    return 1;
+}
+
+/* A run that was killed while an epoch was scored goes on without a step of that epoch: it tells
+   the gradient that the epoch ended with. */
+static void test_resume_behind_the_last_step(void) {
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_train_desc train = train_desc(2);
+    double norm[2] = {0.0, 0.0};
+    int run;
+    test_seconds_between_saves = -1.0; /* after every step */
+    for (run = 0; run < 2; run++) {
+        carnn_model *model = new_model("icarnn", 8, data);
+        train.progress = keep_last_step;
+        train.user = &norm[run];
+        train.checkpoint = run ? CHECKPOINT ".kept" : CHECKPOINT;
+        train.resume = run;
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_ERR_STOPPED);
+        CHECK_INT(model->best_epoch, 1);
+        carnn_model_free(model);
+    }
+    CHECK(norm[0] > 0.0 && norm[1] == norm[0]);
+    test_seconds_between_saves = 10.0;
+    remove(CHECKPOINT);
+    remove(CHECKPOINT ".kept");
+    carnn_dataset_free(data);
+}
+
 static int nothing_saved(const carnn_progress *progress, void *user) {
     FILE *file = fopen(CHECKPOINT, "rb");
     double *seconds = (double *)user;
@@ -1381,6 +1414,7 @@ int main(void) {
     test_denormals();
     test_resume();
     test_resume_after_kill();
+    test_resume_behind_the_last_step();
     test_resume_without_patience();
     test_saved_seconds();
     test_fingerprints();
