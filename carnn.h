@@ -960,11 +960,11 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file, where the first one may
    decide how all are read: what people type is better given to carnn_session_predict. Blank lines
-   before it, which a file of classify with named columns drops, are then empty texts. `number` is
-   the line's, from 1, where a byte order mark may be; errors tell it, and call its file "standard
-   input". signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the
-   other sentences of the question count only where carnn_session_candidate has told them. Models
-   that read alignments do not predict from lines. */
+   before it, which a file of classify drops unless its lines are texts alone, are then empty texts.
+   `number` is the line's, from 1, where a byte order mark may be; errors tell it, and call its file
+   "standard input". signal: a line is a row of a sequence, an empty one begins the next sequence.
+   answer: the other sentences of the question count only where carnn_session_candidate has told
+   them. Models that read alignments do not predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -8405,7 +8405,10 @@ static const char *carnn__no_data(const carnn__input *in) {
     } kinds[] = {{CARNN__GZIP_MARK, "is packed; unpack it first with gzip -d"},
                  {"\xFD" "7zXZ", "is packed; unpack it first with xz -d"},
                  {"\x28\xB5\x2F\xFD", "is packed; unpack it first with zstd -d"},
-                 {"PK\x03\x04", "is a zip archive; unpack it first"},
+                 {"PK\x03\x04", "is a zip archive, or a document of an office program: unpack it "
+                                "first, or save it as text or CSV"},
+                 {"\xD0\xCF\x11\xE0", "is a document of an office program; save it as text or CSV"},
+                 {"%PDF-", "is a PDF, expected text; pdftotext converts it"},
                  {"GGUF\x03", "is a model file, expected data"},
                  {"\xFF\xFE", utf_16},
                  {"\xFE\xFF", utf_16}};
@@ -20587,8 +20590,8 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     return B;
 }
 
-/* A chunk, from its packed histories to the logits of the candidates: z += o y^T + q R, with match
-   1 without q R, or z = o y^T where candidates are not matched. */
+/* A chunk, from its packed histories to the logits of the candidates: z += o y^T + q R (@@SPOKEN),
+   with match 1 without q R, or z = o y^T where candidates are not matched. */
 static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
@@ -23367,9 +23370,9 @@ static const carnn__task carnn__signal_task = {
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
    with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Its states begin at 0;
-   in the code of Kiros et al., on which the thesis builds, they begin at v, and v is not read.
-   Zhang 2019, section 6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru.
-   In mi-gru the reset gate comes before the product; in gru-after, and in that code, behind it.
+   in the code of Kiros et al., on which Zhang 2019, section 6.3.4, builds, they begin at v, and v
+   is not read. Zhang has multiplicative integration in the encoder alone: --cell mi-gru. In mi-gru
+   the reset gate comes before the product; in gru-after, and in that code, behind it.
 
    D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
    state. The first and the last sentence of a document have one neighbour. Words that only word
@@ -24240,8 +24243,8 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         if ((!vector && to.columns != from.columns) ||
             (more && more != choices && more != words && more != trained))
             return carnn__refuse(error, "%s has %zu x %zu weights in the model to go on from, but "
-                                 "an option makes it %zu x %zu", to.name, from.rows, from.columns,
-                                 to.rows, to.columns);
+                                 "an option makes it %zu x %zu; cell and sizes are those of that "
+                                 "model", to.name, from.rows, from.columns, to.rows, to.columns);
         carnn__matrix_rows(carnn__piece(&model->params, model->params.value, i),
                            carnn__matrix_of(s, i), NULL, from.rows);
     }
@@ -24808,6 +24811,7 @@ static int carnn__quantised(carnn_model *model) {
 
 #define CARNN__GGUF_KEYS_MAX 128 /* of a model, or of a member */
 #define CARNN__GGUF_NAME_MAX 128 /* bytes: each is compared with all before it */
+#define CARNN__GGUF_CHECKPOINT "carnn-checkpoint" /* the architecture that checkpoints name */
 #define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
 /* Takes the next bytes of a file; returns 0 on failure. */
@@ -25471,7 +25475,9 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
     carnn__key_text(g, "general.architecture", architecture, sizeof architecture);
     if (!g->status && strcmp(architecture, kind->architecture) != 0)
-        carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
+        carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"%s", architecture, kind->architecture,
+                         strcmp(architecture, CARNN__GGUF_CHECKPOINT)
+                             ? "" : ": the checkpoint of a training, with which --resume goes on");
     carnn__gguf_verify(g);
     format = carnn__gguf_key_number(g, "carnn.format", CARNN__GGUF_U32);
     if (format != kind->format)
@@ -26003,7 +26009,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 5, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {CARNN__GGUF_CHECKPOINT, 5, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };

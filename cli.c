@@ -744,6 +744,15 @@ static const char *task_of(const carnn_model *m) { return carnn_model_describe(m
 /* What messages call a file. */
 static const char *called(const char *name) { return strcmp(name, "-") ? name : STANDARD_INPUT; }
 
+/* Files that are one data set: "dev.txt", "dev.txt and 1 more". */
+static const char *called_all(const list *names) {
+    static line text;
+    text.length = 0;
+    add_text(&text, "%s", called(*names->item));
+    if (names->count > 1) add_text(&text, " and %zu more", names->count - 1);
+    return text.text;
+}
+
 static int is_file(const char *name) {
     struct stat found;
     return !stat(name, &found) && S_ISREG(found.st_mode);
@@ -942,7 +951,7 @@ static list labels_of(const list *names) {
 
 /* Says so where one of the first thousand examples has a text that is not UTF-8: its letters are
    then no letters. */
-static void warn_of_bytes(const carnn_dataset *set, const char *file) {
+static void warn_of_bytes(const carnn_dataset *set, const list *files) {
     size_t i, k, count = least(carnn_dataset_examples(set), 1000);
     for (i = 0; i < count; i++)
         for (k = 0; k < carnn_dataset_text_count(set, i); k++) {
@@ -950,7 +959,7 @@ static void warn_of_bytes(const carnn_dataset *set, const char *file) {
             while (*text && utf8(text)) text += utf8(text);
             if (!*text) continue;
             say(DONE, "%s: example %zu is not UTF-8; iconv -f WINDOWS-1252 -t UTF-8 may convert it",
-                called(file), i + 1);
+                called_all(files), i + 1);
             return;
         }
 }
@@ -976,12 +985,12 @@ static carnn_dataset *load_data(const list *names, const char *candidates, int c
                 form->task, data_of(form->task));
         exit(code);
     }
-    if (loaded) warn_of_bytes(loaded, *names->item);
+    if (loaded) warn_of_bytes(loaded, names);
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", called(*names->item), carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: groups left out, without a right or a wrong item: %zu\n",
-                called(*names->item), carnn_dataset_left_out(loaded));
+                called_all(names), carnn_dataset_left_out(loaded));
     free(labels);
     free(own.item);
     free(choices);
@@ -1047,9 +1056,9 @@ static void print_metrics(const carnn_scores *s) {
     else if (!*gap) printf("nothing scored");
 }
 
-/* Says what makes scores of a model on a file doubtful. */
-static void warn_of(const carnn_scores *s, const carnn_model *m, const char *file) {
-    file = called(file);
+/* Says what makes scores of a model on these files doubtful. */
+static void warn_of(const carnn_scores *s, const carnn_model *m, const list *files) {
+    const char *file = called_all(files);
     if (s->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the %s are unknown, is this the right file?", file,
             100.0 * s->unknown, words_called(m));
@@ -1086,11 +1095,11 @@ static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
 /* Says so where groups have fewer than two sentences each on average: of a question whose lines do
    not stand together each sentence is ranked by itself, and so first; skip-thought learns from
    neighbours. */
-static void warn_of_groups(const carnn_dataset *set, const char *file) {
+static void warn_of_groups(const carnn_dataset *set, const list *files) {
     size_t examples = carnn_dataset_examples(set), groups = carnn_dataset_groups(set);
     int answer = !strcmp(task_of(model), "answer");
     if ((!answer && strcmp(task_of(model), "skip-thought")) || examples >= 2 * groups) return;
-    say(DONE, "%s: sentences: %zu, %s: %zu; %s", called(file), examples,
+    say(DONE, "%s: sentences: %zu, %s: %zu; %s", called_all(files), examples,
         answer ? "questions" : "documents", groups,
         answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
@@ -1098,7 +1107,6 @@ static void warn_of_groups(const carnn_dataset *set, const char *file) {
 /* Says so where training lines of lm begin with a tab, as paragraphs of a book may: what follows it
    is a label and no words. */
 static void warn_of_tabs(const carnn_dataset *set) {
-    int several = arg.train.count > 1;
     size_t i, found = 0, first = 0, count = carnn_dataset_examples(set);
     for (i = 0; i < count; i++) {
         if (*carnn_dataset_text(set, i, carnn_dataset_text_count(set, i) - 1) ||
@@ -1108,14 +1116,13 @@ static void warn_of_tabs(const carnn_dataset *set) {
     if (found)
         say(DONE, "%s: lines that begin with a tab, and so are labels without words: %zu, the first"
             " is line %zu%s; sed 's/^[[:blank:]]*//' takes the tabs away",
-            several ? "--train" : called(*arg.train.item), found, first,
-            several ? " of its file" : "");
+            called_all(&arg.train), found, first, arg.train.count > 1 ? " of its file" : "");
 }
 
 /* What may be wrong with data that are to be scored. */
-static void warn_of_data(const carnn_dataset *set, const char *file) {
-    warn_of_names(set, file, 0);
-    warn_of_groups(set, file);
+static void warn_of_data(const carnn_dataset *set, const list *files) {
+    warn_of_names(set, *files->item, 0);
+    warn_of_groups(set, files);
 }
 
 /* ==== train ================================================================================== */
@@ -1286,12 +1293,12 @@ static void warn_of_training(void) {
     size_t words, found = carnn_model_vectors_found(model, &words), i, k;
     if (strcmp(arg.task, "dialog") && (classes == 1 || (classes > 2 && 2 * classes > examples)))
         say(DONE, "%s: examples: %zu, classes: %zu; is it as expected? (%s)",
-            called(*arg.train.item), examples, classes, data_of(arg.task));
+            called_all(&arg.train), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
-    warn_of_groups(data, *arg.train.item);
+    warn_of_groups(data, &arg.train);
     if (!strcmp(arg.task, "lm")) warn_of_tabs(data);
-    if (job.valid) warn_of_data(job.valid, *arg.valid.item);
-    if (job.test) warn_of_data(job.test, *arg.test.item);
+    if (job.valid) warn_of_data(job.valid, &arg.valid);
+    if (job.test) warn_of_data(job.test, &arg.test);
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1299,7 +1306,7 @@ static void warn_of_training(void) {
                     arg.train.item[i]);
     if (arg.vectors.count && 10 * found < 3 * words)
         say(DONE, "%s: of %zu %s of the data %zu have a vector, is this the right file?",
-            called(*arg.vectors.item), words, words_called(model), found);
+            called_all(&arg.vectors), words, words_called(model), found);
     if (arg.out && carnn_file_check(arg.training.checkpoint, &error))
         say(DONE, "%s; so --resume cannot go on if this training is interrupted", error.message);
     else if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
@@ -1368,10 +1375,10 @@ static void json_training(const carnn_scores *s, const carnn_scores *sd) {
 /* Scores the finished model on --test, too. */
 static void tell_training(void) {
     const carnn_model *const *trained = (const carnn_model *const *)&model;
-    if (job.valid) warn_of(carnn_model_scores(model), model, *arg.valid.item);
+    if (job.valid) warn_of(carnn_model_scores(model), model, &arg.valid);
     if (job.test) {
         check(carnn_test(trained, 1, job.test, arg.training.threads, &job.tested, &error));
-        warn_of(&job.tested, model, *arg.test.item);
+        warn_of(&job.tested, model, &arg.test);
     }
     if (arg.json) json_training(carnn_model_scores(model), NULL);
     else print_training();
@@ -1730,7 +1737,7 @@ static void make_ensemble(void) {
     carnn_dataset_free(valid);
     if (!valid) return;
     scores = carnn_model_scores(*made);
-    fprintf(stderr, "%s on %s: ", arg.ensemble, called(*arg.valid.item));
+    fprintf(stderr, "%s on %s: ", arg.ensemble, called_all(&arg.valid));
     if (scores->count)
         fprintf(stderr, "%s %s, ", scores->metric->name, decimal(scores->metric->value));
     fprintf(stderr, "members:");
@@ -1774,11 +1781,11 @@ static void test(void) {
     }
     if (arg.ensemble) make_ensemble();
     data = load_data(&arg.data, NULL, arg.clean, 0);
-    warn_of_data(data, *arg.data.item);
+    warn_of_data(data, &arg.data);
     score_models(&desc);
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
-    warn_of(&tested.scores[least_known], models[least_known], *arg.data.item);
+    warn_of(&tested.scores[least_known], models[least_known], &arg.data);
     if (desc.ranked && !tested.run.length)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     for (i = 0; i < tested.scores->count && !tested.scores->metric[i].secondary;) i++;
@@ -2075,7 +2082,7 @@ static void explain(void) {
     data = load_data(&arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
     if (!count) say_empty(BAD_DATA, "explain");
-    if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called(*arg.data.item), count,
+    if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called_all(&arg.data), count,
                         count == 1 ? "" : "s");
     check(carnn_session_example(session, data, i, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
@@ -2084,6 +2091,7 @@ static void explain(void) {
 
 static void chat(void) {
     const char *reply;
+    size_t tabs = 0;
     open_session("dialog");
     if (is_talk())
         fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
@@ -2094,6 +2102,9 @@ static void chat(void) {
             check(carnn_session_hear(session, CARNN_FACT, input.text + 1, input.length - 1,
                                      &error));
         else {
+            if (strchr(input.text, '\t') && !tabs++)
+                say(DONE, STANDARD_INPUT ":%zu: has a tab; each line is taken for what the user "
+                    "says (data are for predict)", input.number);
             check(carnn_session_reply(session, input.text, input.length, &reply, &error));
             puts(reply);
             if (arg.explain) free(print_parts(NULL, 3, 0.0)), putchar('\n');
@@ -2194,7 +2205,7 @@ static void cloze(void) {
     } while (question);
     if (!questions)
         say(BAD_DATA, "%s: expected %s that are said twice within %.0f sentences, of 2,048 words "
-            "at most, found none (--sentences)", called(*arg.files.item),
+            "at most, found none (--sentences)", called_all(&arg.files),
             arg.asked ? "words of --asked"
                       : "names (words with a capital within sentences, three times or more)",
             (double)(arg.sentences ? arg.sentences : 20) + 1.0);

@@ -433,6 +433,7 @@ says out '^hidden  *250$'
 run 2 train --from old.gguf --task lm --train more.txt --out f.gguf
 says err 'the model to go on from is of the task dialog, not lm'
 run 2 train --from old.gguf --cell lstm --train more.txt --out f.gguf
+says err 'cell and sizes are those of that model$'
 run 2 train --from old.gguf --train more.txt --out old.gguf
 says err 'old.gguf is to be written, and is named once more'
 run 1 train --from no-such-model --train more.txt --out f.gguf
@@ -552,6 +553,8 @@ start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf --log par
 kill -TERM $process # one more: timeout signals a process and its group
 interrupt 130
 check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
+run 4 info parts.gguf.resume
+says err 'expected "carnn": the checkpoint of a training, with which --resume goes on$'
 check 'no model after an interrupt' [ -s parts.gguf ]
 empty out
 begins=$(sed -n '/^$/=' "$data/dialog-train.txt" | sed -n 20p) # a dialog that a file may begin with
@@ -801,6 +804,9 @@ check 'three rows, and the rest' awk '/^> / { n = total = 0 } /^ *[-+][0-9]/ {
     total += $1; n++ } END { exit sums != 4 || n != 5 }' out
 printf 'who\0is\n' | "$carnn" chat a.gguf --explain >out 2>err
 says out '^> who is$'
+"$carnn" chat a.gguf <"$data/dialog-dev.txt" >out 2>err # data, in which there are replies, too
+lines err 1
+says err '^carnn: standard input:1: has a tab; each line is taken for what the user says'
 run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
 says out '^example 4: '
 says out '^answer: .* (probability '
@@ -2003,7 +2009,7 @@ says err 'begin with a tab, and so are labels without words: 2, the first is lin
 printf 'a b\nc d\n' >plain.txt
 run 0 train --task lm --train plain.txt --train indented.txt --min-count 1 --epochs 1 --hidden 4 \
     --embedding 4 --out alone.gguf
-says err '^carnn: --train: lines that begin .*: 2, the first is line 2 of its file; sed'
+says err '^carnn: plain.txt and 1 more: lines that begin .*: 2, the first is line 2 of its file; sed'
 printf 'a b\tx\nc d\ta c\n' >indented.txt
 run 0 train --task lm --train indented.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 \
     --out alone.gguf
@@ -2135,11 +2141,14 @@ run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
 printf '\377\376a\0\t\0b\0\n\0' >utf16.tsv
 printf 'PK\003\004abc' >packed.zip
+printf '\320\317\021\340\241' >office.xls
+printf '%%PDF-1.4\n' >book.pdf
 printf 'BZh61AY&SY\r\n' >packed.bz2
 printf '\3757zXZ\0\n' >packed.xz
 printf '\050\265/\375\n' >packed.zst
 head -c 8 /dev/zero >zeros.txt # as all of /dev/zero, which has no end
 for file in utf16.tsv:'is UTF-16' packed.zip:'is a zip archive' before.gguf:'is a model file' \
+    office.xls:'is a document of an office program' book.pdf:'is a PDF, expected text' \
     packed.bz2:'is packed; unpack it first with bzip2' packed.xz:'is packed; unpack it first with xz' \
     packed.zst:'is packed; unpack it first with zstd' zeros.txt:'begins with NUL bytes'; do
     run 3 train --task lm --train "${file%:*}" --out no.gguf
@@ -2151,6 +2160,8 @@ says err 'tabs.txt:1: expected the user.s words behind the number and a blank'
 run 0 train --task classify --train before.tsv --valid "$data/classify-dev.tsv" --epochs 1 --hidden 4 \
     --out unknown.gguf
 says err 'classify-dev.tsv: [0-9]* % of the words are unknown'
+run 0 test unknown.gguf --data before.tsv --data "$data/classify-dev.tsv"
+says err '^carnn: before.tsv and 1 more: [0-9]* % of the words are unknown' # of both together
 run 0 train --task classify --train before.tsv --valid before.tsv --epochs 1 --hidden 4 --json --out same.gguf
 says err 'before.tsv is --train and --valid: its scores say nothing of other data'
 says out '"best_epoch": 1, "scored_on": "valid"'
