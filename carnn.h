@@ -533,7 +533,8 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
    signal also a number as it is written; NULL where it is not known or has no name (labels of
    answer, grades of pair). Strings end with a NUL and belong to the data set. Of cloze each
    sentence, the question and the list of candidates are texts. carnn_dataset_line: the number of
-   the line (or row of CSV, image) where it begins in its file, from 1; 0: no example. */
+   the line (or row of CSV, image) where it begins in its file, of dialog and cloze that of the turn
+   or question, from 1; 0: no example. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -5339,7 +5340,12 @@ static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
      dv_i = gain / sqrt(variance + eps) * (g_i - mean(g) - x_i * mean(g * x))
 
    without the means where those of the population were used, which are constants. Sums are in the
-   order of the rows; columns are independent: threads share them. */
+   order of the rows; columns are independent: threads share them.
+
+   A column whose variance is 0, as where all texts have the same word, is a constant:
+   BN(v)_i = shift, dv_i = 0. (By the formula dv_i would cancel only where rows are summed, and in
+   texts that begin alike grow by gain / sqrt(eps) with each step until it overflows. With the
+   population v - mean would grow so, as its means are those of earlier weights.) */
 
 #define CARNN__NORM_EPSILON 1e-5f
 
@@ -5347,20 +5353,25 @@ static CARNN__INLINE vec CARNN__K(norm_load)(const carnn__norm *s, size_t i, siz
     return loadn(s->v + (s->index ? s->index[i] : i) * s->stride + j, n);
 }
 
-/* Returns the mean; *scale is 1 / sqrt(variance + eps). */
+/* Returns the mean; *scale is 1 / sqrt(variance + eps), or 0 where the variance is 0. */
 static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, size_t n, vec *scale) {
     vec mean = loadn(s->mean + j, n), variance = loadn(s->variance + j, n);
     if (s->own) {
         vec share = set1(1.0f / (float)s->rows), rate = set1(s->rate);
-        vec sum = zero(), squares = zero();
+        vec first = CARNN__K(norm_load)(s, 0, j, n), sum = zero(), squares = zero(), range = zero();
         size_t i;
-        for (i = 0; i < s->rows; i++) sum = add(sum, CARNN__K(norm_load)(s, i, j, n));
+        for (i = 0; i < s->rows; i++) {
+            vec v = CARNN__K(norm_load)(s, i, j, n);
+            sum = add(sum, v);
+            range = CARNN__V(max)(range, CARNN__V(abs)(sub(v, first)));
+        }
         sum = mul(sum, share);
         for (i = 0; i < s->rows; i++) {
             vec from_mean = sub(CARNN__K(norm_load)(s, i, j, n), sum);
             squares = fma(from_mean, from_mean, squares);
         }
-        squares = mul(squares, share);
+        /* equal rows: exactly 0, though their mean is rounded */
+        squares = CARNN__V(if_less)(zero(), range, mul(squares, share), zero());
         if (s->new_mean) {
             storen(s->new_mean + j, n, fma(rate, sub(sum, mean), mean));
             storen(s->new_variance + j, n, fma(rate, sub(squares, variance), variance));
@@ -5368,8 +5379,9 @@ static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, siz
         mean = sum;
         variance = squares;
     }
-    variance = add(CARNN__V(max)(variance, zero()), set1(CARNN__NORM_EPSILON));
-    *scale = div(set1(1.0f), root(variance));
+    variance = CARNN__V(max)(variance, zero());
+    *scale = div(set1(1.0f), root(add(variance, set1(CARNN__NORM_EPSILON))));
+    *scale = CARNN__V(if_less)(zero(), variance, *scale, zero());
     return mean;
 }
 
@@ -7159,7 +7171,7 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
 /* --- alignment of two sentences -----------------------------------------------------------------
    Each word of one sentence, x (m, D), gets a mean of the words of the other one, y (n, D):
 
-     E = softmax of the rows of x y^T  (m, n)      a = E y  (m, D)
+     M = x y^T  (m, n)     E = softmax of the rows of M     a = E y  (m, D)
      dE = da y^T    dM = E * (dE - row sums of E * dE)    dx += dM y    dy += dM^T x + E^T da */
 
 /* dp (n), the gradient at the probabilities p, becomes that at the logits. */
@@ -8465,6 +8477,26 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     return status;
 }
 
+/* Do lines end in CR alone, as some spreadsheets save them? All would be one line. Images begin
+   with a NUL. */
+static int carnn__returns_only(carnn__span file) {
+    const char *end;
+    if (!file.length || !*file.at || memchr(file.at, '\n', file.length)) return 0;
+    end = (const char *)memchr(file.at, '\r', file.length);
+    return end && end + 1 < file.at + file.length;
+}
+
+/* Opens a source that is read line by line, or images, and reads all of it. */
+static carnn_status carnn__input_lines(carnn__input *in, const carnn_source *source,
+                                       const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = carnn__input_open(in, source, SIZE_MAX, a, error);
+    if (status || !carnn__returns_only(in->lines.rest)) return status;
+    status = carnn__input_error(in, CARNN_ERR_DATA, "lines end in CR alone, expected LF; "
+                                "tr '\\r' '\\n' converts it");
+    carnn__input_close(in);
+    return status;
+}
+
 CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, size_t *length,
                                        carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
@@ -8553,18 +8585,17 @@ static size_t carnn__csv_rows(carnn__span *rows, char separator) {
 /* Makes lines of the rows of a source, all of which is at hand. */
 static carnn_status carnn__csv_lines(carnn__input *in) {
     carnn__lines *l = &in->lines;
-    char separator = carnn__csv_separator(l->rest), *row;
+    char separator = carnn__csv_separator(l->rest);
     size_t open;
+    if (carnn__begins(l->rest, "sep=") && l->rest.length > 5 && l->rest.at[4] == separator &&
+        carnn__among(l->rest.at[5], "\r\n"))
+        carnn__skip(&l->rest, 5);
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
         in->buffer = (char *)carnn__copy(in->allocator, l->rest.at, l->rest.length, 1);
         if (!in->buffer) return carnn__out_of_memory(l->error);
         l->rest.at = in->buffer;
     }
-    row = (char *)(uintptr_t)l->rest.at;
-    if (carnn__begins(l->rest, "sep=") && l->rest.length > 5 && row[4] == separator &&
-        carnn__among(row[5], "\r\n"))
-        memset(row, ' ', 5);
     open = carnn__csv_rows(&l->rest, separator);
     if (!open) return CARNN_OK;
     return carnn__misread_at(l, open, "a quotation mark that ends the field", "none to the end");
@@ -8968,7 +8999,7 @@ static inline const carnn__member *carnn__members(const carnn_dataset *data,
     return data->members + item->first;
 }
 
-/* Does a group begin with this item, or would it with the one behind the last? */
+/* Does a group begin with this item? Behind the last item one does. */
 static int carnn__group_begins(const carnn_dataset *data, size_t item) {
     return !item || item == data->item_count ||
            data->items[item].group != data->items[item - 1].group;
@@ -9201,7 +9232,7 @@ typedef struct carnn__parser {
     uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
 } carnn__parser;
 
-/* Is the number that a line begins with (`has`) that of the line? Where numbers may be missing, all
+/* Has a line a line number? `has`: it begins with a number. Where line numbers may be missing, all
    lines of a group have one or none has: "2 nights" has none where the first line has none. */
 static int carnn__line_numbered(carnn__parser *p, int has) {
     if (!p->begun) p->numbered = has;
@@ -9270,7 +9301,8 @@ static int carnn__columns_of_csv(carnn__span line, const carnn__column_name *nam
     return named && fields > 1;
 }
 
-/* Finds the columns that the first line names; of several of a kind the first one counts. */
+/* Finds the columns that the first line names; of several of a kind the first one counts. A line
+   without tabs may name them as CSV does. */
 static void carnn__columns_named(carnn__parser *p, const carnn__column_name *names, size_t count) {
     carnn__span line = p->lines.line, field;
     size_t i, *column = p->column;
@@ -9299,6 +9331,17 @@ static size_t carnn__columns_cut(const size_t *column, carnn__span line,
             if (column[i] == at) field[i] = cell;
     }
     return at;
+}
+
+/* Does a later line begin with the same column? The first one of a file that only names columns
+   seldom does. */
+static int carnn__column_recurs(const carnn__parser *p) {
+    carnn__lines lines = p->lines;
+    carnn__span first, other;
+    carnn__cut(&lines.line, '\t', &first);
+    while (carnn__next_line(&lines))
+        if (carnn__cut(&lines.line, '\t', &other) && carnn__same(other, first)) return 1;
+    return 0;
 }
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -9480,6 +9523,26 @@ static carnn_status carnn__links_line(carnn__lines *l, carnn__record *record) {
     return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
 }
 
+/* Adds text i of a record, rows of numbers or words, to the members. Returns 0 where it is a phrase
+   that has been one already. */
+static int carnn__reading_member(carnn__reading *r, const carnn__record *record, size_t i) {
+    carnn__span text = record->text[i];
+    carnn__member m = {0, record->role[i]};
+    if (record->spoken) text = carnn__spoken_words(r, text);
+    if (record->tree) {
+        stbds_arrsetlen(r->scratch, text.length);
+        text.length = carnn__leaves(text, r->scratch, text.length);
+        text.at = r->scratch;
+    }
+    m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+    if (record->tree) {
+        if (!record->begins && r->found[m.text] & CARNN__FOUND_TREE) return 0;
+        r->found[m.text] |= CARNN__FOUND_TREE;
+    }
+    stbds_arrput(r->draft.members, m);
+    return 1;
+}
+
 /* Adds a record, an example with its line of the alignments where there are some: its target before
    its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, carnn__record *record) {
@@ -9502,29 +9565,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, carnn__record *reco
         carnn__reading_choice(r, target, record->target);
         return CARNN_OK;
     }
-    /* 3. The texts: rows of numbers or words. */
+    /* 3. The texts. */
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(l, "rows as long as those before",
                               record->columns != d->columns ? "another number of columns"
                                                             : "another kind of numbers");
     d->columns = record->columns;
     d->has_pixels = record->pixels;
-    for (i = 0; i < record->count; i++) {
-        carnn__span text = record->text[i];
-        carnn__member m = {0, record->role[i]};
-        if (record->spoken) text = carnn__spoken_words(r, text);
-        if (record->tree) {
-            stbds_arrsetlen(r->scratch, text.length);
-            text.length = carnn__leaves(text, r->scratch, text.length);
-            text.at = r->scratch;
-        }
-        m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
-        if (record->tree) {
-            if (!record->begins && r->found[m.text] & CARNN__FOUND_TREE) return CARNN_OK;
-            r->found[m.text] |= CARNN__FOUND_TREE;
-        }
-        stbds_arrput(d->members, m);
-    }
+    for (i = 0; i < record->count; i++)
+        if (!carnn__reading_member(r, record, i)) return CARNN_OK;
     /* 4. What they belong to: choice, group and item. */
     if (record->target.length && !d->listed) carnn__reading_choice(r, target, record->target);
     if (record->begins || !d->group_count) {
@@ -9553,7 +9602,7 @@ static void carnn__reading_close(carnn__reading *r) {
 static carnn_status carnn__reading_open(carnn__reading *r, carnn__input *in,
                                         const carnn_source *source) {
     carnn__input_close(in);
-    return carnn__input_open(in, source, SIZE_MAX, &r->allocator, r->error);
+    return carnn__input_lines(in, source, &r->allocator, r->error);
 }
 
 /* Opens the alignments of a source, where the model reads some. */
@@ -9603,15 +9652,6 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     stbds_arrsetlen(draft->items, kept);
 }
 
-/* Do lines end in CR alone, as some spreadsheets save them? All would be one line. Images begin
-   with a NUL. */
-static int carnn__returns_only(carnn__span file) {
-    const char *end;
-    if (!file.length || !*file.at || memchr(file.at, '\n', file.length)) return 0;
-    end = (const char *)memchr(file.at, '\r', file.length);
-    return end && end + 1 < file.at + file.length;
-}
-
 /* The records of a file. */
 static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *reader,
                                         const carnn_source *source) {
@@ -9619,10 +9659,7 @@ static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *
     carnn_status status = carnn__reading_open(r, r->input, source);
     if (status) return status;
     p->csv = (reader->reads & CARNN__READS_CSV) && carnn__csv_named(r->input->lines.name);
-    if (carnn__returns_only(r->input->lines.rest))
-        status = carnn__input_error(r->input, CARNN_ERR_DATA, "lines end in CR alone, expected LF; "
-                                    "tr '\\r' '\\n' converts it");
-    else if (p->csv) status = carnn__csv_lines(r->input);
+    if (p->csv) status = carnn__csv_lines(r->input);
     if (!status) status = carnn__links_open(r, source);
     if (status) return status;
     p->lines = r->input->lines;
@@ -10225,7 +10262,8 @@ static const carnn__reader carnn__answer_reader = {
        texts alone               -          any; a blank line is an empty text
 
    A session, which gets line by line, has the first one alone to go by, and the classes of its
-   model: other ones are no TREC, no SST and no tree. */
+   model: other ones are no TREC, no SST and no tree. Where no class may be missing, a file whose
+   first line names class or text alone is refused. */
 
 enum {
     CARNN__CLASS_UNKNOWN,    /* not guessed yet, or none fits */
@@ -10325,44 +10363,42 @@ static int carnn__class_known(const carnn__parser *p, carnn__span label) {
     return !p->choices || carnn__names_find(p->choices, carnn__trim(label)) != CARNN__NO_INDEX;
 }
 
-/* Is the line at hand, "text<TAB>words", an example of a class that is called so? The name of a
-   column is one word. In a file it is if a later line has that class, too. */
+/* Is the line at hand, in which something is called as a column of classes or texts, an example all
+   the same, "text<TAB>words" of a class "text"? Where there are two columns, the name of the second
+   is one word. In a file it is if a later line has that class, too. */
 static int carnn__class_recurs(const carnn__parser *p) {
-    carnn__lines lines = p->lines;
-    carnn__span label, text = lines.line;
+    carnn__span label, text = p->lines.line;
     carnn__cut(&text, '\t', &label);
-    if (carnn__count_words(CARNN__SPACES, text) > 1) return 1;
-    if (!p->reading) return carnn__class_known(p, label);
-    while (carnn__next_line(&lines)) {
-        carnn__span other, rest = lines.line;
-        if (carnn__cut(&rest, '\t', &other) && carnn__same(other, label)) return 1;
-    }
-    return 0;
+    if (p->columns == 2 && carnn__count_words(CARNN__SPACES, text) > 1) return 1;
+    return p->reading ? carnn__column_recurs(p) : carnn__class_known(p, label);
 }
 
-/* Are class and text among the names of columns? Then the line tells the style. */
+/* Does the line name columns, class and text among them? Then it tells the style. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
-    int both;
+    int label, text;
     carnn__columns_named(p, names, CARNN__COUNT(names));
-    if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
-    both = c[CARNN__CLASS_LABEL] != SIZE_MAX;
+    label = c[CARNN__CLASS_LABEL] != SIZE_MAX;
+    text = c[CARNN__CLASS_TEXT] != SIZE_MAX;
+    if (!text && (!label || p->lenient)) return 0;
     /* The only line of a file is an example, unless it names both and the file is CSV or may lack
-       classes. In a session, which does not see the next line, "text" alone is one. */
+       classes. In a session, which does not see the next line, "text" alone is one, too. */
     if (!p->reading && p->columns == 1) return 0;
-    if (p->reading && !p->lines.rest.length && !(both && (p->lenient || p->csv))) return 0;
-    if (both) {
+    if (p->reading && !p->lines.rest.length && !(label && text && (p->lenient || p->csv)))
+        return 0;
+    if (label && text) {
         p->style = p->columns > 2          ? CARNN__CLASS_NAMED
                    : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST
                                            : CARNN__CLASS_TABBED;
         return 1;
     }
-    /* Where classes may be missing, so may their column. */
-    if (!p->lenient) return 0;
-    if (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT] && carnn__class_recurs(p)) return 0;
+    /* Where classes may be missing, so may their column. Elsewhere the file is refused. */
+    if (p->lenient ? !p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT] && carnn__class_recurs(p)
+                   : p->columns == 1 || carnn__class_recurs(p))
+        return 0;
     p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
     return 1;
 }
@@ -10419,13 +10455,23 @@ static const char *carnn__class_format(const carnn__parser *p) {
     return carnn__class_formats[p->style];
 }
 
+/* Has the line that names columns both that are wanted? */
+static carnn_status carnn__class_columns(const carnn__parser *p) {
+    const size_t *c = p->column;
+    if (p->lenient || (c[CARNN__CLASS_LABEL] != SIZE_MAX && c[CARNN__CLASS_TEXT] != SIZE_MAX))
+        return CARNN_OK;
+    return carnn__unexpected(p, c[CARNN__CLASS_TEXT] == SIZE_MAX
+                                    ? "a column \"text\" or \"sentence\", too"
+                                    : "a column \"label\" or \"class\", too", p->lines.line);
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     const char *expected = NULL;
     carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
     if (p->style == CARNN__CLASS_UNKNOWN) {
-        if (carnn__class_guess(p)) return CARNN_OK;
+        if (carnn__class_guess(p)) return carnn__class_columns(p);
         if (p->style == CARNN__CLASS_NONE && p->commas) return carnn__expected_tabs(p);
     }
     if (p->style != CARNN__CLASS_UNKNOWN) p->format = carnn__class_format(p);
@@ -10515,6 +10561,10 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
                                     carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
         if (p->lenient && p->commas) return carnn__expected_tabs(p);
+        if (!p->lenient && !carnn__pair_grades(p->option) && c[CARNN__LABEL] != SIZE_MAX &&
+            p->lines.rest.length && !carnn__column_recurs(p))
+            return carnn__unexpected(p, "columns \"sentence1\" and \"sentence2\", too",
+                                     p->lines.line);
         memcpy(c, three, sizeof three);
         p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
     }
@@ -10732,6 +10782,7 @@ static carnn_status carnn__find_entities(const carnn__parser *p, carnn__span tex
 
 typedef struct carnn__question { /* blocks of a file */
     carnn__span passage, asked, answer;
+    size_t line; /* of `asked` */
 } carnn__question;
 
 /* A line of a block, which is not empty: the first one, or one more. */
@@ -10751,6 +10802,7 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
     }
     if (block == CARNN__BLOCK_QUESTION) {
         q->asked = line;
+        q->line = p->lines.number;
         if (!p->lenient && carnn__cloze_check_question(p, line, "@placeholder"))
             return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, NULL);
@@ -10784,6 +10836,7 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     }
     memset(&record, 0, sizeof record);
     record.begins = 1;
+    record.line = q->line;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
     carnn__cloze_asked(&record, q->asked, q->answer, list);
     return carnn__reading_record(r, &record);
@@ -10792,7 +10845,7 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
 static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__parser *p = &r->parser;
     carnn_source source = {name, NULL, 0};
-    carnn__question q = {carnn__nothing, carnn__nothing, carnn__nothing};
+    carnn__question q = {carnn__nothing, carnn__nothing, carnn__nothing, 0};
     size_t block = 0;
     int filled = 0;
     carnn_status status = carnn__reading_open(r, r->input, &source);
@@ -11431,7 +11484,7 @@ static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
 
 static carnn_status carnn__book_read(carnn_book *b) {
     const carnn_source *source = &b->desc.sources[b->source];
-    carnn_status status = carnn__input_open(&b->input, source, SIZE_MAX, &b->allocator, b->error);
+    carnn_status status = carnn__input_lines(&b->input, source, &b->allocator, b->error);
     size_t i;
     carnn__names_drop(&b->words);
     carnn__empty(b->word);
@@ -11578,7 +11631,7 @@ static carnn_status carnn__book_begin(void *job) {
     carnn_book *b = (carnn_book *)job;
     carnn_status status;
     if (!b->desc.asked) return CARNN_OK;
-    status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
+    status = carnn__input_lines(&b->input, b->desc.asked, &b->allocator, b->error);
     while (!status && carnn__next_line(&b->input.lines)) {
         carnn__span word = carnn__trim(b->input.lines.line);
         if (carnn__count_words(CARNN__SPACES, word) > 1)
@@ -27145,7 +27198,7 @@ typedef struct carnn__validation {
 static carnn_status carnn__validation_read(void *job) {
     carnn__validation *f = (carnn__validation *)job;
     carnn__lines lines;
-    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator, f->error);
+    carnn_status status = carnn__input_lines(&f->by, f->desc->by, &f->allocator, f->error);
     if (status) return status;
     for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);

@@ -275,6 +275,10 @@ static void book_errors(void) {
     CHECK_TEXT(book_all(desc, "a"), "empty.txt:2: expected words, one a line, found none");
     list = test_source("list", "Toad\nthe hat\n", 13);
     CHECK_TEXT(book_all(desc, "a"), "list:2: expected one word, found \"the hat\"");
+    list = test_source("list", "Toad\rhat\r", 9);
+    CHECK(strstr(book_all(desc, "a"), "list: lines end in CR alone") != NULL);
+    CHECK(strstr(book_all(book_of(1, 1, 1), "So Toad\rAnd Toad\r"),
+                 "f.txt: lines end in CR alone") != NULL);
     absent.name = "no-such-file";
     absent.bytes = NULL;
     desc.asked = &absent;

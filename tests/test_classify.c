@@ -61,7 +61,7 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("text\ta b\nform\tc\n", 0, 1), "text|a b\nform|c\n");
     CHECK_TEXT(classify_read("text\ta\nform\tc\ntext\tb\n", 0, 1), "text|a\nform|c\ntext|b\n");
     CHECK_TEXT(classify_read("text\n", 0, 1), "?|text\n");
-    CHECK_TEXT(classify_read("form\ttext\n\ta b\n", 0, 0),
+    CHECK_TEXT(classify_read("form\ttext\n\ta b\nform\tc\n", 0, 0),
                "f.txt:2: expected a class, found \"\\ta b\"");
     CHECK_TEXT(classify_read("4 a b\n2 c\n", 0, 1), "4|a b\n2|c\n");
     CHECK_TEXT(classify_read("4 men in a boat\n\nIt rains.\n3 of them\n", 0, 1),
@@ -91,6 +91,38 @@ static void classify_lenient(void) {
                "f.txt:3: expected tabs between columns (CSV is read from files whose names end in "
                ".csv), found \"id,text\"");
     CHECK_TEXT(classify_read("words, text\nid,text\n", 0, 1), "?|words, text\n?|id,text\n");
+}
+
+/* A first line that names one of the columns that are wanted is no example. */
+static void classify_half_named(void) {
+    static const struct {
+        const char *text, *examples; /* NULL: it is refused */
+        const char *wanted;
+    } sample[] = {
+        {"category\ttext\nx\ta b\n", NULL, "\"label\" or \"class\""},
+        {"\nSentence\ttopic\na b\tx\n", NULL, "\"label\" or \"class\""},
+        {"id\tcategory\ttext\n1\tx\ta\n", NULL, "\"label\" or \"class\""},
+        {"label\treview\nx\ta b\n", NULL, "\"text\" or \"sentence\""},
+        {"id\tmy review\tclass\n1\ta b\tx\n", NULL, "\"text\" or \"sentence\""},
+        {"x\ttext\ny\ta\nx\tb\n", "x|text\ny|a\nx|b\n", NULL}, /* the class is there again */
+        {"x\ta\tlabel\ny\ta\nx\tb\n", "x|a\tlabel\ny|a\nx|b\n", NULL},
+        {"text\ta b\nx\tc\n", "text|a b\nx|c\n", NULL}, /* two words */
+        {"x\ttext\n", "x|text\n", NULL}, /* the only line */
+    };
+    char message[160];
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(sample); i++) {
+        const char *read = classify_read(sample[i].text, 0, 0);
+        if (sample[i].examples) CHECK_TEXT(read, sample[i].examples);
+        else {
+            snprintf(message, sizeof message, "f.txt:%d: expected a column %s, too, found ",
+                     1 + (*sample[i].text == '\n'), sample[i].wanted);
+            CHECK(strncmp(read, message, strlen(message)) == 0);
+        }
+    }
+    CHECK_TEXT(classify_named("f.csv", "review,label\n\"a, b\",x\n", 0, 0),
+               "f.csv:1: expected a column \"text\" or \"sentence\", too, found "
+               "\"review\\tlabel\"");
 }
 
 /* Rows of CSV as RFC 4180 has them, and what spreadsheets make of these. */
@@ -136,6 +168,8 @@ static void classify_csv(void) {
         CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBFsep=;\r\nlabel;text\r\nx;a, b\r\n", 0,
                                   lenient), "x|a, b\n");
         CHECK_TEXT(classify_named("f.csv", "sep=,\nx,a;b\n", 0, lenient), "x|a;b\n");
+        CHECK_TEXT(classify_named("f.csv", "sep=\t\r\nlabel\ttext\r\nx\ta;b\r\n", 0, lenient),
+                   "x|a;b\n");
     }
     CHECK_TEXT(classify_named("f.csv", "sep=;x\ny;a\n", 0, 0), "sep=|x\ny|a\n");
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
@@ -616,6 +650,7 @@ static void classify_kept(void) {
 int main(void) {
     classify_formats();
     classify_lenient();
+    classify_half_named();
     classify_csv();
     classify_trees();
     classify_errors();

@@ -962,6 +962,7 @@ static void cloze_news_folder(void) {
         CHECK_TEXT(carnn_dataset_target(data, i), entities[1 - i]);
         CHECK_TEXT(carnn_dataset_text(data, i, 2), candidates[i]);
         CHECK(strstr(carnn__dataset_origin(data, i), names[1 - i]) != NULL);
+        CHECK_INT(carnn_dataset_line(data, i), 5); /* of the question */
     }
     carnn_dataset_free(data);
     for (i = 0; i < 3; i++) remove(names[i]);

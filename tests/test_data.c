@@ -732,6 +732,9 @@ static void test_pairs_folder_lenient(void) {
     CHECK_TEXT(spell_pairs(d, out), "||q one/a/-1|||q two/c/-1|");
     CHECK_INT(d->items[1].line, 2);
     carnn_dataset_free(d);
+    test_write("b.toks", "a\rc\r", 4); /* no single line, which would be one pair */
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "/b.toks: lines end in CR alone") != NULL);
     remove("a.toks");
     remove("b.toks");
     remove("..align");

@@ -296,6 +296,53 @@ static void bn_own(void) {
     }
 }
 
+/* Columns 0, 2, .. are constant: equal in all rows, though the sum of these is rounded, or of a
+   variance of 0 in the population. What is left of them is the shift, and no gradient. */
+static void bn_constant(const char *simd, int own) {
+    enum { ROWS = 7, W = 19 };
+    float v[ROWS * W], y[ROWS * W], d[ROWS * W], gain[W], shift[W], mean[W], variance[W];
+    float new_mean[W], new_variance[W], dgain[W] = {0}, dshift[W] = {0};
+    carnn__norm s = {0};
+    carnn__engine e;
+    size_t i, j;
+    test_draw(v, ROWS * W, 1, 1.0f);
+    test_draw(d, ROWS * W, 2, 1.0f);
+    test_draw(gain, W, 3, 1.0f);
+    test_draw(shift, W, 4, 1.0f);
+    test_draw(mean, W, 5, 1.0f);
+    for (j = 0; j < W; j++) variance[j] = own || j % 2 ? 1.0f : 0.0f;
+    for (i = 0; own && i < ROWS; i++)
+        for (j = 0; j < W; j += 2) v[i * W + j] = 0.1f * (float)(j + 1);
+    s.rows = ROWS;
+    s.columns = s.stride = W;
+    s.v = v;
+    s.gain = gain;
+    s.shift = shift;
+    s.mean = mean;
+    s.variance = variance;
+    s.own = own;
+    s.rate = 1.0f;
+    s.y = y;
+    s.d = d;
+    s.dgain = dgain;
+    s.dshift = dshift;
+    CHECK_INT(carnn__engine_open(&e, simd, 1, carnn__allocator(NULL), NULL), CARNN_OK);
+    e.k->norm_back(&s, 0, W);
+    s.new_mean = own ? new_mean : NULL;
+    s.new_variance = new_variance;
+    e.k->norm(&s, 0, W);
+    for (j = 0; j < W; j++) {
+        if (own) CHECK((new_variance[j] == 0.0f) == !(j % 2));
+        for (i = 0; i < ROWS; i++) {
+            CHECK((y[i * W + j] == shift[j]) == !(j % 2));
+            CHECK((d[i * W + j] == 0.0f) == !(j % 2));
+        }
+        CHECK((dgain[j] == 0.0f) == !(j % 2));
+        CHECK(dshift[j] != 0.0f);
+    }
+    carnn__engine_close(&e);
+}
+
 /* --- models ----------------------------------------------------------------------------------- */
 
 enum { BN_TEXTS = 40, BN_WORDS = 12 };
@@ -396,6 +443,35 @@ static void bn_population(void) {
                 fabs(squares / n - sum * sum - (double)variance[t * W + j]), worst);
         }
     CHECK_NEAR(worst, 0.0, 2e-6);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Sequences that begin alike, with 40 rows of 0, and whose class is the sign of the sum of the ten
+   rows behind: what all have in common grows neither in gradients nor in predictions. */
+static void bn_begin_alike(const char *options) {
+    enum { SEQUENCES = 97, ALIKE = 40, ROWS = 10 }; /* the last batch has a single one */
+    static char text[SEQUENCES * (ALIKE + ROWS + 1) * 8];
+    carnn_train_desc train = test_training(4, 16, 0.01, CARNN_NONE);
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_scores scores;
+    carnn_error error;
+    size_t i, j, at = 0;
+    for (i = 0; i < SEQUENCES; i++) {
+        at += (size_t)snprintf(text + at, sizeof text - at, "%c", "-+"[i % 2]);
+        for (j = 0; j < ALIKE; j++) at += (size_t)snprintf(text + at, sizeof text - at, "\t0");
+        for (; j < ALIKE + ROWS; j++)
+            at += (size_t)snprintf(text + at, sizeof text - at, "\t%.3f",
+                                   2.0 * (double)carnn__uniform(i + 1, j) - (i % 2 ? 0.5 : 1.5));
+        at += (size_t)snprintf(text + at, sizeof text - at, "\n");
+    }
+    data = test_data("signal", text, at, 0, 0);
+    model = test_model("signal", options, NULL, data);
+    if (test_fails(!carnn_train(model, data, data, &train, &error), options, __FILE__, __LINE__))
+        printf(": %s\n", error.message);
+    scores = test_scores(model, data);
+    CHECK(test_metric(&scores, "accuracy") > 0.9);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -535,10 +611,17 @@ static void bn_refused(const char *task, const char *options, const char *why) {
 
 int main(void) {
     carnn_dataset *data = bn_data(BN_TEXTS);
+    size_t i;
     bn_cells();
     bn_own();
+    for (i = 0; carnn_simd_name(i); i++) {
+        bn_constant(carnn_simd_name(i), 0);
+        bn_constant(carnn_simd_name(i), 1);
+    }
     bn_batches();
     bn_population();
+    bn_begin_alike("cell=lstm normalise=batch columns=1 embedding=1 hidden=16 layers=1");
+    bn_begin_alike("cell=mi-rnn normalise=batch columns=1 embedding=1 hidden=16 layers=1");
     bn_alone("cell=lstm normalise=batch directions=1");
     bn_alone("cell=mi-lstm normalise=batch directions=1 layers=2 skip=2");
     bn_alone("cell=rnn normalise=batch encoder=rcrn");

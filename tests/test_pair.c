@@ -91,6 +91,16 @@ static void pair_errors(void) {
                "f.txt:1: expected a column \"score\", found \"first\\tsecond\"");
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
                "f.txt:3: expected 3 columns with tabs between them, found \"1\\ta\"");
+    /* names of columns that do not name the sentences; a class that is there again is none */
+    CHECK_TEXT(pair_read("question1\tquestion2\tlabel\na\tb\tx\n", 0, 0),
+               "f.txt:1: expected columns \"sentence1\" and \"sentence2\", too, found "
+               "\"question1\\tquestion2\\tlabel\"");
+    CHECK(strstr(pair_read("\nlabel\tquestion1\tquestion2\nx\ta\tb\n", 0, 0), "f.txt:2: expected "
+                 "columns \"sentence1\"") != NULL);
+    CHECK_TEXT(pair_read("x\tlabel\tclass\ny\ta\tb\nx\tc\td\n", 0, 0),
+               "x|label|class\ny|a|b\nx|c|d\n");
+    CHECK_TEXT(pair_read("x\tlabel\tclass\n", 0, 0), "x|label|class\n");
+    CHECK_TEXT(pair_read("5\tscore\tgrade\n4\ta\tb\n", 1, 0), "5|score|grade\n4|a|b\n");
     at = (size_t)snprintf(line, sizeof line, "x\t");
     for (i = 0; i <= CARNN__SENTENCE_WORDS; i++)
         at += (size_t)snprintf(line + at, sizeof line - at, "a ");
