@@ -44,7 +44,6 @@ task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog 
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
 task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
 task6-seeds SEED=1,2,3,4,5 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data BABI6-dev.txt
-task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 
 yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
 yardstick BY=dev,plain,managers | quick | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > default.BY
