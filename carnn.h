@@ -13131,7 +13131,7 @@ static void carnn__corpus_most(carnn__work *work) {
         c->most_texts = carnn__max(c->most_texts, data->items[i].count);
     for (i = 0; i < data->member_count; i++) /* items overlap: each member once */
         c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[i]));
-    c->most_texts *= c->most_items;
+    c->most_texts = carnn__times(c->most_texts, c->most_items);
 }
 
 /* Makes the batches of an epoch of groups shuffled by `key` (0: not shuffled). A batch ends when it

@@ -1465,6 +1465,7 @@ typedef struct report { /* what a model chose */
     const carnn_model *model;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
     int steps;      /* a class for each row */
+    const char *step; /* in the target: the class of the latest row, then those behind it */
     taken *pair;    /* (count) by the right class, then by the chosen one */
     size_t count, room;
 } report;
@@ -1513,15 +1514,16 @@ static const char *class_name(const report *r, size_t number) {
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
-    size_t right = 0, length, part;
+    size_t right = 0, length;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
-    length = strlen(target);
     if (r->steps) { /* a class for each row, "-" where there is nothing to score */
-        for (part = 0; part < p->part && strchr(target, ' '); part++) /* one is that of all */
-            target += strcspn(target, " "), target += strspn(target, " ");
+        const char *blank = p->part ? strchr(r->step, ' ') : NULL; /* one is that of all */
+        if (!p->part) r->step = target;
+        if (blank) r->step = blank + strspn(blank, " ");
+        target = r->step;
         length = strcspn(target, " ");
         if (length == 1 && *target == '-') return;
-    }
+    } else length = strlen(target);
     for (; right + 1 < r->classes; right++) {
         const char *name = carnn_model_choice(r->model, right); /* with blanks as written */
         name += strspn(name, BLANKS);
