@@ -50,6 +50,9 @@ for name in $names; do
     says out "^usage: carnn $name"
     says out '^examples:'
     empty err
+    check "an option of help $name reaches column 80" [ -z "$(awk '/^  --/ && length > 79' out)" ]
+    check "help $name has an option twice" \
+        [ -z "$(sed '/^task/,$d' out | grep -o '^  --[a-z-]*' | sort | uniq -d)" ]
     sed -n '/^  --help /d;s/^  \(--[a-z-]*\).*/\1/p' out | while read -r option; do
         grep -q -e '^usage: .*\[options\]' -e "^usage: .*$option" out || echo "$option"
     done >missing
@@ -184,6 +187,8 @@ run 2 version --json
 says err '.-json is an option of train, .*, not of version$'
 run 2 test --man
 says err '.-man is an option of help, not of test$'
+run 2 gen
+says err 'did you mean "generate"?'
 run 2 versoin
 says err 'did you mean "version"?'
 run 2 help --complete zish
@@ -204,6 +209,7 @@ run 0 bench exp
 says out '^kernel  exp  *[0-9.]* G/s'
 run 0 bench exp --json
 says out '"simd": "portable", "threads": [1-9]'
+says out '{"group": "kernel", "name": "exp", "unit": "G/s", "value": [0-9.]*'
 CARNN_SIMD=nothing
 run 2 --version
 says err '^carnn: simd: "nothing" is no path of this machine (the best here is "'
@@ -221,6 +227,8 @@ says err 'unknown simd "portabel"; did you mean "portable"? (.*portable)$'
 run 2
 empty out
 says err '^usage: carnn COMMAND'
+run 2 "$(printf 'a\tb\033')"
+says err '^carnn: unknown command "a?b?" ('
 run 2 trian
 says err 'did you mean "train"?'
 empty out
@@ -253,6 +261,14 @@ run 2 train --overlap 0 --train x --out y
 says err 'task is missing'
 run 2 train --task answer --train x --out y --overlapp 0
 says err 'unknown option --overlapp; did you mean --overlap?'
+for words in 'chat x --data y' 'chat x --color' 'explain x --top 2' 'bench --seed 1' 'plot x --json' \
+    'rank x --explain' 'generate x --top 2' 'cloze x --threads 1'; do
+    # shellcheck disable=SC2086  # words
+    run 2 $words
+    says err 'is an option of .*, not of '
+done
+run 2 train --task lm --train x --out y --kb-rows 3
+says err '--kb-rows is an option of the task dialog, not of lm$'
 run 2 test x --data y --overlap 0
 says err '--overlap is an option of train, not of test$'
 run 2 predict x --quiet
@@ -317,7 +333,7 @@ empty err
 run 0 $train --epochs 2 --out a.gguf
 says out 'accuracy 0\.'
 says err '^[0-9]* examples, [0-9]* words, [0-9]* choices, [0-9]* parameters; [a-z0-9]*, threads: 1$'
-says err '^epoch 1/2 .*loss .*accuracy .*best .* left .*lr .*MiB'
+says err '^epoch 1/2 100%  loss .*accuracy .*best .* left  [0-9]*/s  lr 0\.00.* [1-9][0-9]* MiB$'
 lines err 3
 check 'a carriage return without a terminal' [ "$(tr -cd '\r' <err | wc -c)" -eq 0 ]
 check 'the checkpoint was left' [ ! -e a.gguf.resume ]
@@ -332,12 +348,9 @@ done
 check 'training examples' [ "$(value out examples)" -gt 0 ]
 lines log.jsonl 2
 says log.jsonl '"epoch": 2, "loss": '
+says log.jsonl '"lr": 0\.00[0-9]*, "gradient_norm": [0-9.]*, "rate": [1-9]'
 cp log.jsonl kept.jsonl
 run 1 train $small --train no-such-file --out f.gguf --log kept.jsonl
-ln -s no-log.jsonl link.jsonl
-run 1 train $small --train no-such-file --out f.gguf --log link.jsonl
-check 'a link of --log is gone' [ -h link.jsonl ]
-rm -f link.jsonl no-log.jsonl
 check 'the log was emptied for nothing' cmp -s log.jsonl kept.jsonl
 if [ -c /dev/full ]; then
     run 1 $train --epochs 1 --out c.gguf --quiet --log /dev/full
@@ -457,6 +470,9 @@ run 2 train --task dialog --train "$data/bike.txt" --unsure ' ' --out f.gguf
 says err 'unsure: expected a line of text'
 run 2 train --task dialog --train "$data/bike.txt" --unsure 'See you !' --out f.gguf
 says err 'unsure: "See you !" is one of the candidates'
+printf '1 hi\tsee min_count now\n' >quoted.txt # what is called like an option, and quoted
+run 2 train --task dialog --train quoted.txt --unsure 'see min_count now' --out f.gguf
+says err '"see min_count now" is one of the candidates'
 
 # ---- what is found before the training starts
 
@@ -501,7 +517,9 @@ ln -s . same
 kept="--task dialog --train mine.txt"
 for names in '--out mine.txt' '--out same/link.txt' '--out f --log link.txt' '--out f --log f' \
     '--out f --log f.resume' '--out vectors.txt --vectors same/vectors.txt' \
-    '--out f --log bad.txt --valid bad.txt' '--out f --log bad.txt --candidates bad.txt'; do
+    '--out f --log bad.txt --valid bad.txt' '--out f --log bad.txt --candidates bad.txt' \
+    '--out f --log bad.txt --from bad.txt' '--out f --log bad.txt --permutation bad.txt' \
+    '--log bad.txt --folds-by bad.txt'; do
     run 2 train $kept --epochs 1 $names
     says err 'are the same file\|is to be written, and is named once more'
 done
@@ -580,6 +598,12 @@ check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
 check 'the log does not go on' [ "$(grep -c -e '^{"epoch": 1,' -e '^{"epoch": 20,' parts.jsonl)" -eq 2 ]
 check 'a line that was cut off has none of its own' grep -q '^{"epoch": 9$' parts.jsonl
 
+(trap '' HUP # as nohup does
+    start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf
+    kill -HUP $process
+    wait $process)
+check 'a hangup ends what nohup has started' [ $? -eq 0 ]
+
 signals='TERM HUP'
 if { sh -c 'kill -HUP $$'; } 2>/dev/null; then
     signals=TERM
@@ -607,7 +631,10 @@ empty out
 
 # ---- scores
 
+start=$(date +%s)
 run 0 test a.gguf --data "$data/dialog-test.txt"
+check 'more seconds than have passed' awk -v most=$(($(date +%s) - start + 1)) '{
+    sub(/ s\)$/, ""); exit ($NF > most) }' out
 says out '^a.gguf  accuracy '
 lines out 1
 run 0 test a.gguf --data "$data/dialog-test.txt" --json
@@ -692,6 +719,9 @@ check 'an ensemble says nothing' [ -s out ]
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 0.5 \
     --valid "$data/dialog-dev.txt"
 check 'half of two models is not one' [ "$(sed 's/.*members://' err | wc -w)" -eq 1 ]
+run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 1 \
+    --valid "$data/dialog-dev.txt"
+check 'all of two models are not two' [ "$(sed 's/.*members://' err | wc -w)" -eq 2 ]
 for share in 0 1.5; do
     run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share $share
     says err '.-share: expected a number above 0, up to 1'
@@ -714,7 +744,7 @@ check 'another model from the file of 8 bits' grep -q -F -e "$(cat printed)" out
 run 0 info eight.gguf
 says out '^tensors         word.weight ([0-9]*, [0-9]*), 8 bits$'
 run 0 info eight.gguf --json
-says out '"name": "word.weight", "rows": [0-9]*, "columns": [0-9]*, "bits": 8}'
+says out '"name": "word.weight", "rows": [0-9]*, "columns": 16, "bits": 8}'
 run 0 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --ensemble mean --out two.gguf
 check 'an ensemble of 8 bits is no smaller' [ "$(wc -c <two.gguf)" -lt "$(wc -c <all.gguf)" ]
 run 2 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --out x.gguf
@@ -810,6 +840,7 @@ says err '^carnn: standard input:1: has a tab; each line is taken for what the u
 run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
 says out '^example 4: '
 says out '^answer: .* (probability '
+check 'more than one example' [ "$(grep -c '^example ' out)" -eq 1 ]
 check 'the scores do not add up' awk '/^ *[-+]/ { if ($NF == "sum") exit !(total - $1 < 0.01 &&
     $1 - total < 0.01); total += $1 }' out
 run 3 explain a.gguf --data "$data/dialog-test.txt" --example 1000000
@@ -824,14 +855,22 @@ check 'an exact explanation is said not to be' [ "$(grep -c 'not exact' out)" -e
 run 0 info a.gguf
 says out '^cell  *icarnn'
 says out '^history  *'
+check 'what had no effect on the training' [ "$(grep -c '^weight_decay' out)" -eq 0 ]
+session=$(sed -n 's/^session *\([0-9]*\) bytes$/\1/p' out)
 check 'options of other tasks' [ "$(grep -c -e '^overlap' -e '^tied' -e '^pooling' out)" -eq 0 ]
 run 0 info a.gguf --json
 lines out 1
 for key in file task cell parameters words choices seed hidden training scores tensors; do
     says out "\"$key\": "
 done
+cp a.gguf 'a"\b.gguf'
+"$carnn" info 'a"\b.gguf' --json | cut -d , -f 1 >quoted
+check "a name in JSON: $(cat quoted)" [ "$(cat quoted)" = '{"file": "a\u0022\u005cb.gguf"' ]
+check 'options of the model are among those of the training' \
+    [ "$(sed 's/.*"training": {//; s/}.*//' out | grep -c '"cell"')" -eq 0 ]
 check 'a number that is not JSON' [ "$(grep -c -i -e ': *-*nan' -e ': *-*inf' out)" -eq 0 ]
 says out '"history": null' # no limit
+check "another session than of $session bytes" [ "$(value out session)" = "$session" ]
 
 # ---- answer selection
 
@@ -912,7 +951,7 @@ run 0 test q.gguf r.gguf --data "$data/answer-test.tsv"
 says out '^r.gguf  map 0\.[0-9]* .* examples, .* s, p [01]\.[0-9]* against the first)'
 lines out 3
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
-says out '"p_value": '
+check 'the first model is compared, or another is not' [ "$(grep -o '"p_value": ' out | wc -l)" -eq 2 ]
 says out '"vote": .*"cell": "mixed", "parameters": [0-9]*, "seed": 1, '
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --ensemble mean --json
 says out '"ensemble": .*"cell": "mixed", "parameters": [0-9]*, "seed": 1, '
@@ -951,8 +990,10 @@ says out '^valid  nothing scored$'
 check 'no metric is shown' [ "$(cat out err wrong.jsonl | grep -c 'map')" -eq 0 ]
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
 says err '.-clean is for what is scored'
-run 0 train --task answer --train pairs.tsv --valid pairs.tsv --clean --epochs 1 --out q2.gguf
+run 0 train --task answer --train pairs.tsv --test pairs.tsv --clean --epochs 1 --out q2.gguf
 says err 'pairs.tsv: groups left out.*: 1$'
+run 0 train --task answer --train pairs.tsv --valid pairs.tsv --clean --epochs 1 --out q2.gguf
+check 'groups of --valid alone are left out' [ "$(grep -c 'pairs.tsv: groups left out.*: 1$' err)" -eq 1 ]
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
 run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
 says err 'folds.tsv: groups left out.*: 1$'
@@ -1049,8 +1090,12 @@ check 'columns without words' [ "$(sed -n '/^alignment.*question/{n;s/ //g;p;}' 
 says out "$(printf '\033')\[48;5;228;.*$(printf '\033')\[48;5;17;"
 check 'a matrix in one colour' [ "$(sed '1,/^alignment.*sentence/d' out | tr '\033' '\n' |
     sed -n 's/.*48;5;\([0-9]*\);.*/\1/p' | sort -u | wc -l)" -ge 6 ]
-NO_COLOR=1
+cp out colored
+NO_COLOR=
 export NO_COLOR
+run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
+check 'NO_COLOR that is empty takes colours' cmp -s colored out
+NO_COLOR=1
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 unset NO_COLOR
 check 'colours in spite of NO_COLOR' cmp -s explained out
@@ -1251,6 +1296,7 @@ says out '^times  right -> predicted$'
 says out '^ *[0-9]*  .* -> '
 check 'the most confused are not first' awk '/^times/ { seen = 1; next }
     seen { if (before && $1 > before) exit 1; before = $1 }' out
+check 'two are confused twice' [ -z "$(grep ' -> ' out | sort | uniq -d)" ]
 check 'what is right is confused' awk '/ -> / && sub(/^ *[0-9]+  /, "") { split($0, part, " -> ")
     if (part[1] == part[2]) exit 1 }' out
 printf '1 hi\t yew is nice\n2 bye\tok then \n' >blanks.txt
@@ -1286,7 +1332,13 @@ says err 'pooling has an effect only where target-kind is one of these: class nu
 run 0 test steps.gguf --data steps.tsv --report --json
 says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
 check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
+run 0 predict steps.gguf --data steps.tsv
+check 'not a class for each of three rows' [ "$(grep -c -x '[ab] [ab] [ab]' out)" -eq 3 ]
 printf -- '- - -\t1\t2\t3\n' >unscored.tsv
+printf 'b\t4\t3\t2\n' >only.tsv # classes that are right or predicted: those of the matrix, too
+run 0 test steps.gguf --data only.tsv --report
+check 'a matrix of other classes' [ "$(awk 'NF == 5 && $1 ~ /^[01]\./ { printf " %s", $5 }' out)" = \
+    "$(sed -n 's/^right . predicted//p' out | tr -s ' ')" ]
 run 0 test steps.gguf --data unscored.tsv
 says out 'steps.gguf  nothing scored  (0 examples'
 says err 'unscored.tsv: nothing is scored'
@@ -1385,6 +1437,11 @@ head -n 1 classes.txt >one.txt
 run 2 train --task classify --train one.txt --folds 2
 says err 'expected three groups of data or more'
 check 'a refused run has emptied a log' [ "$(cat kept.jsonl)" = kept ]
+ln -s no-log.jsonl link.jsonl
+for log in link new; do run 2 train $small --epochs 1 --folds 600 --log $log.jsonl; done
+check 'a link of --log is gone' [ -h link.jsonl ]
+check 'a refused run has left a new log' [ ! -e new.jsonl ]
+rm -f link.jsonl no-log.jsonl
 run 2 train $small --folds 3 --max-time 1
 says err '--folds has several'
 if script -qec true typed >out 2>err </dev/null; then # on a terminal a message does not go on with the line of progress
@@ -1437,6 +1494,7 @@ says out '^answer: [A-Z][a-z]* (probability 0'
 says out ' text  [A-Z]'
 says out '^example 2: .*XXXXX' # the text is in the table
 check 'words with little attention' awk '$3 == "text" && $2 < 0.005 { exit 1 }' out
+check 'no words with some attention' awk '$3 == "text" && $2 < 0.05 { n++ } END { exit !n }' out
 run 2 test z.gguf --data asked.txt --report
 printf '1 A b\n2 XXXXX c\tA\t\tB|C\n' >wrong.txt
 run 3 test z.gguf --data wrong.txt
@@ -1449,8 +1507,12 @@ run 0 explain z.gguf --data none.txt
 # ---- cloze: questions from a book, which a training reads
 
 sed '/XXXXX/d; s/^[0-9]* //' "$data/cloze-train.txt" >tales.txt
+run 0 cloze --sentences 3 --seed 7 tales.txt
+mv out every.txt
 run 0 cloze --sentences 3 --stride 50 --seed 7 tales.txt
 cp out made.txt
+check 'texts from every 50th sentence on are no fewer' \
+    [ $(($(grep -c XXXXX every.txt) / 10)) -gt "$(grep -c XXXXX made.txt)" ]
 check 'no questions' [ "$(grep -c '^4 .*XXXXX' made.txt)" -gt 9 ]
 "$carnn" cloze --sentences 3 --stride 50 --seed 7 - <tales.txt | cmp -s - made.txt
 check 'other questions from standard input' [ $? -eq 0 ]
@@ -1494,6 +1556,9 @@ gzip -c tale.txt >tale.gz
 check 'other answers about a packed text' cmp -s answers out
 "$carnn" ask z.gguf --text tale.txt --top 9 <typed.txt >out 2>err
 check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6 ]
+printf 'who? XXXXX\tZoe\t\tAda|Greta\n' | "$carnn" ask z.gguf --text tale.txt --top 9 >out 2>err
+check 'other candidates than those behind the last tab' \
+    [ "$(tr '\t' '\n' <out | grep '[a-z]' | sort | tr '\n' ' ')" = 'Ada Greta ' ]
 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
 says out 'is what .* has in [12] place'
 says out "$(printf '\033')"
@@ -1569,8 +1634,19 @@ check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d '
 run 0 plot '<a&b>' '<a&b>'
 says out '\*\*\*$' # points of both
 printf '{"epoch": 1, "loss": 1}\n{"epoch": 2, "loss": 19}\n' >wide.jsonl
+printf '{"epoch": %d, "loss": 1, "valid": {"map": 0.%d}, "best_epoch": %d}\n' 1 5 1 2 7 2 3 6 2 >best.jsonl
+run 0 plot best.jsonl
+says out ' map 0\.7000 at epoch 2$'
+for loss in '0.0005 5\.0e-04' '0.001 0\.0010' '1e15 1\.0000e+15'; do
+    printf '{"epoch": 1, "loss": %s}\n' "${loss% *}" >small.jsonl
+    run 0 plot small.jsonl
+    says out " loss ${loss#* } at epoch 1\$"
+done
 run 0 plot wide.jsonl
 for mark in 0 5 10 15 20; do says out "^ *$mark |"; done
+sed 's/19/9/' wide.jsonl >half.jsonl
+run 0 plot half.jsonl
+for mark in 0 2 4 6 8 10; do says out "^ *$mark |"; done
 for flat in 1 0.5 300 9.99999 1.00001 -4 0; do
     printf '{"epoch": 1, "loss": %s}\n' $flat >flat.jsonl
     run 0 plot flat.jsonl
@@ -1613,7 +1689,10 @@ printf '\316\261\316\262\n' >greek.txt
 run 0 test unprobed.gguf --data greek.txt
 says err 'greek.txt: .* % of the characters are unknown'
 run 0 train --task lm --cell gru --hidden 4 --epochs 1 --quiet --train "$data/lm-dev.txt" --out words.gguf
+printf 'a b c d\n' >short.txt # one piece of characters, and one sentence
 for both in 'unprobed.gguf words.gguf' 'words.gguf unprobed.gguf'; do # pieces of characters, sentences
+    run 0 test $both --data short.txt
+    check 'a mean of words, one of characters' [ "$(grep -c against out)" -eq 0 ]
     run 0 test $both --data "$data/lm-test.txt"
     lines out 2
     check 'means of different things are compared' [ "$(grep -c against out)" -eq 0 ]
@@ -1644,6 +1723,7 @@ says out '^activations$'
 says out '^ *-1  *1 value$'
 run 0 plot probe.jsonl log.jsonl --out f.svg
 check 'panels of a probe and a log' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 6 ]
+check 'what is dashed is not the two losses of trainings' [ "$(grep -c dasharray f.svg)" -eq 2 ]
 run 0 train --from probed.gguf --task lm --quiet --train "$data/lm-dev.txt" --out f.gguf --epochs 1 \
     --probe probe.jsonl --input-range 0.5
 run 2 train --task lm --train x --out f.gguf --input-range -1
@@ -1707,6 +1787,23 @@ says out '^ backward in time:$'
 says out '^  feedforward depth  none   no path from an input to an output$'
 run 0 depth both --json
 says out '"feedforward_depth": null'
+sed 's/edge a a 1/edge a a -1/' graph >backward
+run 0 depth backward
+says out '^ backward in time:$'
+sed 's/edge a a 1/edge a a 6/' graph >six
+run 0 depth six --out six.svg
+check 'three edges, and those of eight steps' [ "$(grep -c marker-end six.svg)" -eq 21 ]
+for color in 'd55e00 3' 'f0c000 5' '0072b2 3'; do # in the graph, its unfolding and the legend
+    check "what attains the measure of ${color% *}" \
+        [ "$(grep -c "#${color% *}.*opacity" six.svg)" -eq "${color#* }" ]
+done
+for period in 24 25; do
+    { echo "period $period"; sed "s/edge a a 1/edge a a $period/; /^node/s/\$/ 0/" graph; } >long
+    run $(((period - 24) * 2)) depth long --out long.svg
+done
+# shellcheck disable=SC2046  # 64 words
+run 0 depth $(yes td | head -n 64)
+lines out 256
 cp graph network
 run 0 train --task lm --cell lstm --encoder graph --graph network --train "$data/lm-dev.txt" \
     --hidden 4 --epochs 1 --quiet --out network.gguf
@@ -1828,6 +1925,9 @@ run 0 train $small --train images --valid images --labels labels --labels labels
     --permutation order --epochs 1 --out i.gguf
 run 0 predict i.gguf --data images
 lines out 2
+cp out told
+"$carnn" predict i.gguf --labels labels <images >out 2>err
+check 'labels of images from standard input' cmp -s out told
 run 3 train $small --train images --out i.gguf
 says err 'images:1: expected a file of labels beside the images (--labels), found none'
 run 2 train $small --train images --labels i.gguf --out i.gguf
@@ -1841,6 +1941,9 @@ says out 'accuracy 1.0000'
 run 0 train $small --test swapped --labels labels2 --train images --labels labels --epochs 30 --lr 0.1 \
     --out i.gguf
 says out '^test  *accuracy 1.0000'
+run 0 train $small --train images --labels labels --test images --labels labels2 --epochs 30 --lr 0.1 \
+    --out i.gguf
+says out '^test  *accuracy 0.0000'
 "$carnn" predict i.gguf --stream --labels labels </dev/null >out 2>err
 check 'labels of no file' [ $? -eq 2 ]
 run 2 predict i.gguf --data images --labels labels --labels labels
@@ -1928,6 +2031,7 @@ printf 'p\ta\nq\tb\n' >other.txt
 run 0 train $small --train two.txt --valid other.txt --test half.txt --out two.gguf
 says err 'other.txt: nothing is scored: the model knows no target, the texts do not have them, or no sentence is right'
 says err 'half.txt: 1 of 2 targets are not in the loss'
+check 'classes that are none of the model name columns' [ "$(grep -c 'name columns' err)" -eq 0 ]
 run 0 test two.gguf --data half.txt
 says err 'half.txt: 1 of 2 targets'
 { printf 'z\ta\n'; yes 'x	b' | head -n 9; } >tenth.txt
@@ -2099,8 +2203,11 @@ run 0 train --task answer --train sorted.tsv --valid shuffled.tsv --epochs 1 --h
 says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'
 run 0 test shuffled.gguf --data shuffled.tsv
 says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'
-run 0 test shuffled.gguf --data sorted.tsv
-check 'sorted questions are no doubt' [ "$(grep -c 'stand together' err)" -eq 0 ]
+for from in 1 2; do # also of two sentences each
+    sed -n "$from,\$p" sorted.tsv >some.tsv
+    run 0 test shuffled.gguf --data some.tsv
+    check 'sorted questions are no doubt' [ "$(grep -c 'stand together' err)" -eq 0 ]
+done
 printf 'a b\n\nc d\n\ne f\n' >spread.txt
 run 0 train --task skip-thought --train spread.txt --epochs 1 --hidden 4 --embedding 4 --out spread.gguf
 says err 'spread.txt: sentences: 3, documents: 3; each empty line ends a document$'
@@ -2132,6 +2239,8 @@ run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hi
 says err 'vectors of 1 of 3 in the data,'
 check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
 says err '^before.tsv: read as class<TAB>text$'
+run 0 train --task classify --train before.tsv --epochs 1 --hidden 4 --quiet --out vectors.gguf
+empty err
 printf '0\tq\n' >known.tsv
 run 0 train --task classify --train before.tsv --test known.tsv --vectors two.txt --epochs 1 --hidden 4 \
     --out vectors.gguf
@@ -2184,6 +2293,9 @@ printf 'one\n\ntwo two\n \t\r\none\n\n' | "$carnn" rank rank.gguf --question who
 check 'a blank line is ranked' cmp -s out twice
 run 0 rank rank.gguf --question who --data nothing.txt
 says err 'nothing.txt: has no sentences to rank'
+printf 'one \n one\none' | "$carnn" rank rank.gguf --question who >out 2>err # the same words: one score
+check 'sentences of one score in another order' \
+    [ "$(cut -f 2 out | tr ' \n' '_ ')" = 'one_ _one one ' ]
 printf 'zero \0 zero\n' | "$carnn" rank rank.gguf --question who | cut -f 2 | tr '\0' x >out
 says out '^zero x zero$'
 gzip -c before.tsv | "$carnn" rank rank.gguf --question who >out 2>err

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The examples: run as their first lines say, on a model that the first of them trains; tagger.c by
-# test_tag.c. What is installed.
+# test_tag.c. The sample data; what is installed.
 . "$(dirname "$0")/check.sh"
 model=$folder/model.gguf
 linked=build/examples # built without the header's implementation (Makefile)
@@ -50,12 +50,36 @@ for example in $linked/answer $linked/threads build/embed $linked/allocator buil
     check "$example without arguments succeeds" fails $example
 done
 
+# data/README.md: the bytes are the same on every machine
+mkdir "$folder/data"
+for generator in $(make -n data | sed -n 's/^for generator in \(.*\); do .*/\1/p'); do
+    check "$generator" quiet "build/$generator" "$folder/data"
+done
+for file in data/*-train.* data/*-dev.* data/*-test.* data/dialog-candidates.txt; do
+    check "make data makes another $file" cmp -s "$file" "$folder/$file"
+done
+
 umask 077 # as that of a careful root
 check 'make install' quiet make install "DESTDIR=$folder/the root" PREFIX=/usr
 check 'the header installed is another' cmp -s carnn.h "$folder/the root/usr/include/carnn.h"
 check 'not installed' [ -x "$folder/the root/usr/bin/carnn" ]
 check 'not for everybody to read' [ -z "$(find "$folder/the root" -type f ! -perm -044)" ]
 check 'no manual' grep -q '^.TH CARNN' "$folder/the root/usr/share/man/man1/carnn.1"
+share="$folder/the root/usr/share"
+for file in bash:bash-completion/completions/carnn zsh:zsh/site-functions/_carnn \
+    fish:fish/vendor_completions.d/carnn.fish; do
+    ./carnn help --complete "${file%%:*}" > "$folder/out"
+    check "another completion for ${file%%:*}" cmp -s "$folder/out" "$share/${file#*:}"
+done
+ln -s 'the root' "$folder/root"
+sed "s|^prefix=|&$folder/root|" "$folder/root/usr/lib/pkgconfig/carnn.pc" > "$folder/carnn.pc"
+check 'pkg-config knows another version' \
+    [ "$(sed -n 's/^Version: //p' "$folder/carnn.pc")" = "$(./carnn version | cut -d ' ' -f 2)" ]
+prefix=$(sed -n 's/^prefix=//p' "$folder/carnn.pc")
+options=$(sed -n "s|\\\${prefix}|$prefix|; s/^Cflags: //p; s/^Libs: //p" "$folder/carnn.pc")
+printf '#include <carnn.h>\nint main(void) { return !carnn_simd_name(0); }\n' > "$folder/host.c"
+check 'a program by the options of pkg-config' quiet "${CC:-cc}" -std=c99 -o "$folder/host" \
+    "$folder/host.c" build/carnn.o $options
 check 'make uninstall' quiet make uninstall "DESTDIR=$folder/the root" PREFIX=/usr
 check 'something is left' [ -z "$(find "$folder/the root" -type f)" ]
 check 'make uninstall of nothing' quiet make uninstall "DESTDIR=$folder/no root" PREFIX=/usr

@@ -130,7 +130,8 @@ check "exit $code: $(grep -B 4 ', failed: ' out | head -n 12)" [ $code -eq 0 ]
 check "commands: $(tail -n 1 out)" grep -q "commands, 0 failed" out
 check "mean over seeds" grep -q "hinge MODEL=cosine --epochs 3, over seeds:  map [0-9.]* +- [0-9.]*" out
 check "the yardstick's means" grep -q '^within .*mean' out
-check "what vectors tell" [ "$(grep -c -e '^sick spearman' -e '^trec  accuracy' -e '^sst  accuracy' out)" -eq 15 ]
+check "what vectors tell" \
+    [ "$(grep -c -e '^sick  mse' -e '^sick spearman' -e '^trec  accuracy' -e '^sst  accuracy' out)" -eq 20 ]
 check "a name that is none" fails sh data/results.sh --list no-such-name
 check "no data" fails sh data/results.sh
 for name in $(QUICK=1 sh data/results.sh --list | sed 's/ .*//' | sort -u); do
@@ -161,12 +162,21 @@ same "What part of town do you have in mind?" \
 apart "What kind of food would you like?" "What part of town do you have in mind?"
 apart "api_call thai west cheap" "api_call thai west R_price"
 apart "You are looking for a thai restaurant right?" "You are looking for a cuban restaurant right?"
+apart "You are looking for a cheap restaurant right?" "Sorry would you like cheap food?"
+apart "Sorry there is no other thai restaurant" "Sorry there is no thai restaurant"
+apart "What kind of food would you like?" "Would you like something in the cheap or expensive price range?"
+apart "cote is a great restaurant" "cote serves thai food"
+same "Sorry , I can't hear you" "Could you please repeat that ?"
 
 # --- words aligned: the same ones, then the rare ones with similar vectors ----------------------------
 { awk 'BEGIN { for (i = 1; i <= 200; i++) print "w" i, 1, 0 }'; printf 'cat 1 0\ndog 9 1\ncar 0 1\n'; } > vectors
 printf '1\tw1 cat x\tw2 w1 Dog car x\n1\ta\tb\n' > pairs
 check "aligned: $(awk -v column=2 -f data/align.awk vectors pairs)" \
     [ "$(awk -v column=2 -f data/align.awk vectors pairs)" = "0-1 2-4 1-2" ]
+echo 'bat 3 4' >> vectors # cosine 0.6 with cat
+printf 'cat x\tw1 x bat cat\ny z cat\tcat y z cat\nw200\tcat\ncat\tbat\ncat cat\tcat\n' > pairs
+check "aligned, or not: $(awk -v column=1 -f data/align.awk vectors pairs)" \
+    [ "$(awk -v column=1 -f data/align.awk vectors pairs | tr '\n' ,)" = "1-1 0-3,0-1 1-2 2-3,,,0-0," ]
 
 # --- standard errors by hand: right 1 of 2, 2 of 2, 0 of 2 turns: 50 +- sqrt(0 + 1 + 1) / 6 ------------
 printf 'a\t1\t2\t1\t2\na\t2\t2\t2\t2\na\t3\t2\t0\t1\n' > counts
@@ -177,5 +187,108 @@ check "no difference" \
 printf 'a\t1\t2\t2\t2\na\t2\t2\t2\t2\na\t3\t2\t1\t1\n' > other
 check "difference: $(awk -f data/compare.awk counts other)" \
     [ "$(awk -f data/compare.awk counts other | head -n 1)" = "accuracy  a 33.33 +- 13.61" ]
+
+# prints WHAT EXPECTED COMMAND...: these lines, with a comma behind each, a blank for blanks and tabs
+prints() {
+    what=$1
+    expected=$2
+    shift 2
+    "$@" | tr '\t' ' ' | tr -s ' ' | tr '\n' , > printed
+    check "$what: $(cat printed)" [ "$(cat printed)" = "$expected" ]
+}
+# right in meaning 2, 2, 1 of 2: 5/6 +- sqrt(1/9 + 1/9 + 4/9) / 6; of these 1, 2, 0 in their wording
+printf 'b\t1\t4\t4\t4\n' | cat counts - > folds
+prints "meaning, within and means by hand" "accuracy a 50.00 +- 23.57 b 100.00 +- 0.00 mean 75.00 +- 11.79,\
+meaning a 83.33 +- 13.61 b 100.00 +- 0.00 mean 91.67 +- 6.80,\
+within a 60.00 +- 20.40 b 100.00 +- 0.00 mean 80.00 +- 10.20," awk -f data/compare.awk folds
+
+# --- the other scripts, by hand ---------------------------------------------------------------------------
+printf '1 hi\tcote is a nice restaurant\n\n1 hi\tok\n\n\n1 hi\tcote is a nice place\n' > trn
+printf '1 hi\tcote is a nice restaurant\n2 bye\tok\n\n' > dev
+prints managers "restaurant,neither,place,restaurant," awk -f data/managers.awk trn dev
+printf '(3 (2 (2 the) (4 best)) (1 (2 of) (0 bad)))\n(2 (0 best) (4 (3 good) (1 the)))\n' > trees
+prints phrases "1 best,0 bad,0 of bad,1 the best of bad,1 good,1 good the," awk -f data/phrases.awk trees
+printf '1 1\n2 9\n3 2\n4 2\n' > columns # ranks 1, 4, 2.5, 2.5: 1.5 / sqrt(5 * 4.5), -2 / sqrt(5 * 41)
+prints correlations "columns 1 and 2 spearman 0.316 pearson -0.140," awk -f data/correlation.awk columns
+printf '1\t5\t3\t-2\t4.5\n' > compared
+prints features "4.5 2 7 3 -10," awk -f data/features.awk compared
+printf 'who ?\nwhy ?\n' > asked
+printf '1 a\tA\n2 b\tB\n\n1 c\tC\n2 a fact\n3 d\tD\n' > dialogs
+prints "unsure" "1 who ? no,,1 c C,2 a fact,3 why ? no,," awk -v say=no -f data/unsure.awk asked dialogs
+printf '> a < b & c\nno\n  %s  user  x\n  %s  user  y\n  %s  rest\n  %s  sum\n' \
+    '-3.0000  0.5' '+15.0000  0.5' '-9.0000' '+3.0000' | awk -f data/picture.awk > picture
+check "characters of SVG in a picture" grep -q '>a &lt; b &amp; c<' picture
+prints "bars, 45 to the left, 150 to the right at most" "95.0 15.0,110.0 75.0,65.0 45.0," \
+    sed -n 's/^<rect x="\([0-9.]*\)".* width="\([0-9.]*\)".*/\1 \2/p' picture
+
+# --- the yardstick: of a bot that says "restaurant" for "place", and no blanks at the front -----------
+cat > bot <<'END'
+#!/bin/sh
+echo "$*" >> calls
+[ "$1" != predict ] || cut -s -f 2 "$4" | sed 's/^ *//; s/place/restaurant/'
+while [ $# -gt 0 ]; do
+    case $1 in
+    --out) : > "$2" ;;
+    --train) grep -c '^1 ' "$2" >> trained ;;
+    esac
+    shift
+done
+END
+chmod +x bot
+printf '1 hi\tcote is a nice place\n2 cote R_price cheap\n3 bye\t you are welcome\n\n1 hi\tok\n' > trn
+printf '1 hi\tok\n2 so\tcote is a nice place\n\n' > dev
+printf 'a\nb\na\n' > names
+CARNN=./bot CELLS='lstm reduce=2' MEMBERS=2 sh data/yardstick.sh names none trn dev > counts 2> err
+prints "fold, dialog, turns, right, in meaning" "a 1 2 1 2,a 2 2 1 2,b 1 1 1 1," cat counts
+prints "dialogs trained on" "1,1,1,1,2,2,2,2," cat trained
+for option in '1 .*--cell lstm' '2 .*--cell lstm' '3 .*--reduce 2' '4 .*--reduce 2'; do
+    check "of both folds a member: $option" [ "$(grep -c -e "--seed $option" calls)" -eq 2 ]
+done
+check "an ensemble of four" grep -q '^test .*-1.* .*-4.gguf --data .*held.txt --ensemble mean' calls
+echo b >> names
+check "four names, three dialogs" fails env CARNN=./bot sh data/yardstick.sh names none trn dev
+
+# --- what vectors tell: of lengths, with linear models that say what they read ------------------------
+cat > lengths <<'END'
+#!/bin/sh
+case $1 in
+train) while [ $# -gt 1 ]; do case $1 in --train | --valid) cat "$2" >> "read${1#-}" ;; esac; shift; done
+    echo 'valid  accuracy 1' ;;
+predict) case $2 in
+    *sick.gguf) cut -f 2 ;;
+    *) awk -v OFS='\t' '{ print length($0), 1 }' ;;
+    esac ;;
+esac
+END
+chmod +x lengths
+{ echo 'id	a	b	score'; printf '1\taa\ta\t1\n2\taaaaa\ta\t3\n3\taaa\ta\t9\n'; } > SICK_trial.txt
+head -n 2 SICK_trial.txt > SICK_train.txt # differences 1, 4, 2 of lengths: ranks 1, 3, 2 and 1, 2, 3
+for part in train dev; do
+    printf 'HUM:ind %s\n' $part > trec-$part.label
+    printf '1 %s\n' $part$part > stsa.binary.$part
+done
+CARNN=./lengths sh data/transfer.sh model > told 2> err
+prints transfer "sick accuracy 1,sick spearman 0.500 pearson 0.052,trec accuracy 1,sst accuracy 1," cat told
+prints "trained on" "1 1 0 2 1,HUM 5 1,1 10 1," cat read-train
+prints "scored on" "1 1 0 2 1,3 4 0 5 1,9 2 0 3 1,HUM 3 1,1 6 1," cat read-valid
+
+# --- means and deviations over five seeds, 0.1 ... 0.5; a program that fails --------------------------------
+cat > scores <<'END'
+#!/bin/sh
+[ "$1" = train ] || exit 3
+echo "valid  accuracy 0.$(echo "$*" | sed 's/.*--seed \([0-9]\).*/\1/')  (1 s"
+END
+chmod +x scores
+mkdir empty seeds
+: > seeds/old.gguf
+CARNN=$PWD/scores DATA=empty WORK=seeds sh data/results.sh task6-seeds > out 2>&1
+check "a failure has another exit code" [ $? -eq 1 ]
+check "failures: $(tail -n 1 out)" grep -q -x '20 commands, 5 failed' out
+check "means over seeds" \
+    [ "$(grep -c -x 'task6-seeds CELL=.*carnn, over seeds:  accuracy 0.3000 +- 0.1581' out)" -eq 3 ]
+check "models of before" [ ! -e seeds/old.gguf ]
+check "commands of two seeds" [ "$(SEEDS=2 sh data/results.sh --commands task6-seeds | wc -l)" -eq 8 ]
+check "a command" [ "$(sh data/results.sh --commands task6-seeds | tail -n 1)" = "task6-seeds SEED=5 | ./carnn test \
+icarnn-5.gguf ncarnn-5.gguf scarnn-5.gguf --data dialog-babi-task6-dstc2-dev.txt" ]
 
 checked
