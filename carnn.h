@@ -90,7 +90,8 @@
                  carnn__chosen; the entry's `defaults` lists values, "cell=gru epochs=60". Their
                  names are not those of shared options or of keys of model files (words, labels,
                  seed, format, ..)
-       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
+       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets, which
+                 need a `choices_key`, "carnn.labels": their name in model files
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
        parts     one function that lists all weights and memory, and runs for either: it calls
@@ -101,7 +102,10 @@
        backward  the _backward of each part in the reverse order: the gradient of the loss with
                  respect to the logits is in their d; parts add to the d of what they read
        dropout   carnn__drop with the same key and stream in both directions
+       output    carnn__item_logits, where each item has one row of logits (CARNN__OUTPUT_SOFTMAX)
+                 or one number (CARNN__OUTPUT_SCORE); else a struct carnn__logits (@@LOSS)
        loss      softmax cross entropy over the logits, or one of its own (struct carnn__task)
+       session   &carnn__net_session, which predicts from one text; NULL: there are no sessions
        sample    lines of data for the gradient check, and `variants`, options to check
 
    Parts and their struct: in @@NET carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
@@ -502,7 +506,8 @@ typedef struct carnn_dataset_desc {
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (lm: unit; classify: fine, phrases; pair: target, grades;
                     answer, pair: alignment; signal: columns, target_kind, target, group, inputs);
-                    NULL: the defaults */
+                    NULL: the defaults. carnn_model_create does not see that its description has
+                    others: give both the same */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
@@ -678,7 +683,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 
 /* Scores each of `count` models. scores has room for `count`, and where count > 1 for one more, as
    scores[count] is then their vote: of dialog by plurality, ties by summed probability; of answer
-   by the mean score; elsewhere by the mean of the probabilities. scores may be NULL.
+   by the mean score; elsewhere by the mean of the probabilities. scores may be NULL. C takes one
+   carnn_model *m as (const carnn_model *const *)&m.
    CARNN_ERR_DATA: there is no example, one of pair has no class or grade that the model knows, or a
    table has other columns. CARNN_ERR_ARGUMENT: the models are of another task than the data, or
    choose among different things. */
@@ -730,7 +736,8 @@ typedef struct carnn_prediction {
     carnn_prediction_kind kind;
     size_t example;            /* its number in the data set, from 0 */
     size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
-    size_t count;              /* of the most probable choices; 0: cloze without a candidate */
+    size_t count;              /* of the most probable choices; 0: there is none (cloze without a
+                                  candidate, labels of a text without words) */
     const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
     const struct carnn_text *candidate; /* cloze: choice i is candidate[i] of the example itself, a
                                   part of the text that was given, whose bytes are not copied;
@@ -10096,7 +10103,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     carnn__columns_named(p, names, CARNN__COUNT(names));
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
-        if (p->lenient && p->commas) return carnn__expected_tabs(p);
+        if (p->commas) return carnn__expected_tabs(p);
         if (p->columns != 3 && p->columns != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
@@ -10472,7 +10479,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
     if (p->style == CARNN__CLASS_UNKNOWN) {
         if (carnn__class_guess(p)) return carnn__class_columns(p);
-        if (p->style == CARNN__CLASS_NONE && p->commas) return carnn__expected_tabs(p);
+        if (p->commas && (p->style == CARNN__CLASS_NONE || p->style == CARNN__CLASS_UNKNOWN))
+            return carnn__expected_tabs(p);
     }
     if (p->style != CARNN__CLASS_UNKNOWN) p->format = carnn__class_format(p);
     if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
@@ -10560,7 +10568,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
             return carnn__expectedf(&p->lines, p->lines.line, "a column \"%s\"",
                                     carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
-        if (p->lenient && p->commas) return carnn__expected_tabs(p);
+        if (p->commas) return carnn__expected_tabs(p);
         if (!p->lenient && !carnn__pair_grades(p->option) && c[CARNN__LABEL] != SIZE_MAX &&
             p->lines.rest.length && !carnn__column_recurs(p))
             return carnn__unexpected(p, "columns \"sentence1\" and \"sentence2\", too",
@@ -24471,6 +24479,15 @@ static carnn_status carnn__model_weights(carnn_model *model, const carnn_model_d
     return desc->from ? carnn__from_weights(model, desc->from, error) : CARNN_OK;
 }
 
+/* Words and choices of a new model. Choices without a name in model files would be lost there. */
+static carnn_status carnn__model_build(carnn_model *model, const carnn_dataset *train,
+                                       carnn_error *error) {
+    carnn_status status = model->task->build(model, train, error);
+    if (status || !model->choices.count || model->task->choices_key) return status;
+    return carnn__refuse(error, "the task %s has choices, but no choices_key for model files",
+                         model->task->name);
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -24500,7 +24517,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
         if (desc->known[i]) status = carnn__same_task(model, desc->known[i], error);
     if (!status && train->columns && desc->vector_count)
         status = carnn__refuse(error, "rows of numbers have no word vectors");
-    if (!status) status = model->task->build(model, train, error);
+    if (!status) status = carnn__model_build(model, train, error);
     if (train->columns) asked.embedding = 0; /* it is that of the rows (carnn__same_task) */
     if (!status) status = carnn__check_dependent(&asked, &model->desc, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);

@@ -90,6 +90,9 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("\n\nid,text\n", 0, 1),
                "f.txt:3: expected tabs between columns (CSV is read from files whose names end in "
                ".csv), found \"id,text\"");
+    CHECK_TEXT(classify_read("\nlabel,text\nx,a\n", 0, 0),
+               "f.txt:2: expected tabs between columns (CSV is read from files whose names end in "
+               ".csv), found \"label,text\"");
     CHECK_TEXT(classify_read("words, text\nid,text\n", 0, 1), "?|words, text\n?|id,text\n");
 }
 

@@ -567,7 +567,7 @@ static void test_pairs_lenient(void) {
     }
 }
 
-/* CSV under another name is not answered a line as a pair. */
+/* CSV under another name is not answered a line as a pair; of training data errors say the same. */
 static void test_csv_by_another_name(void) {
     static const struct {
         const char *task, *text, *first; /* first NULL: it is refused */
@@ -581,13 +581,15 @@ static void test_csv_by_another_name(void) {
         carnn_dataset *d;
         carnn_error error;
         test_describe(&desc, sample[i].task, &source);
-        desc.lenient = 1;
-        CHECK_INT(carnn_dataset_load(&d, &desc, &error),
-                  sample[i].first ? CARNN_OK : CARNN_ERR_DATA);
-        if (sample[i].first) CHECK_TEXT(carnn_dataset_text(d, 0, 0), sample[i].first);
-        else CHECK(strstr(error.message, "f.txt:1: expected tabs between columns (CSV is read from "
-                                         "files whose names end in .csv), found") != NULL);
-        carnn_dataset_free(d);
+        for (desc.lenient = sample[i].first != NULL; desc.lenient < 2; desc.lenient++) {
+            CHECK_INT(carnn_dataset_load(&d, &desc, &error),
+                      sample[i].first ? CARNN_OK : CARNN_ERR_DATA);
+            if (sample[i].first) CHECK_TEXT(carnn_dataset_text(d, 0, 0), sample[i].first);
+            else CHECK(strstr(error.message,
+                              "f.txt:1: expected tabs between columns (CSV is read from "
+                              "files whose names end in .csv), found") != NULL);
+            carnn_dataset_free(d);
+        }
     }
 }
 

@@ -295,6 +295,30 @@ static void tag_refuses(void) {
     carnn_model_free(model);
 }
 
+/* Choices that a model file would not have are refused before a model is trained. */
+static void tag_needs_key(void) {
+    carnn__task task = tag_task;
+    carnn_dataset *data = test_data("tag", tag_task.sample, strlen(tag_task.sample), 0, 0);
+    carnn_error error;
+    int named;
+    for (named = 0; named < 2; named++) {
+        carnn_model fresh;
+        memset(&fresh, 0, sizeof fresh);
+        fresh.allocator = carnn__allocator(NULL);
+        fresh.desc.task = "tag";
+        fresh.task = &task;
+        task.choices_key = named ? tag_task.choices_key : NULL;
+        CHECK_INT(carnn_defaults(&fresh.desc, NULL, NULL), CARNN_OK);
+        CHECK_INT(carnn__model_build(&fresh, data, &error),
+                  named ? CARNN_OK : CARNN_ERR_ARGUMENT);
+        CHECK_INT(fresh.choices.count, 3);
+        carnn__names_free(&fresh.words, &fresh.allocator);
+        carnn__names_free(&fresh.choices, &fresh.allocator);
+    }
+    CHECK_TEXT(error.message, "the task tag has choices, but no choices_key for model files");
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     CHECK_INT(tag_main(), 0); /* tests/examples.sh reads what it prints */
     tag_same_as_session("gru");
@@ -304,5 +328,6 @@ int main(void) {
     tag_ensemble();
     tag_goes_on();
     tag_refuses();
+    tag_needs_key();
     return test_end();
 }
