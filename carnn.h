@@ -7533,11 +7533,12 @@ static size_t carnn__character(const char *text, size_t length) {
     return bytes;
 }
 
-/* Is the byte one of a word of CARNN__WORDS? Those of U+2000 to U+203F, among which are dashes,
+/* Is the byte one of a word of CARNN__WORDS? Those of U+2010 to U+203F, among which are dashes,
    quotation marks and the ellipsis, are not: the apostrophe of telephones separates as ' does. */
 static inline int carnn__in_word(const char *at, const char *end) {
     if ((unsigned char)*at < 0x80) return carnn__letter(*at) || carnn__digit(*at) || *at == '_';
-    return carnn__character(at, (size_t)(end - at)) < 3 || memcmp(at, "\xE2\x80", 2) != 0;
+    return carnn__character(at, (size_t)(end - at)) < 3 || memcmp(at, "\xE2\x80", 2) != 0 ||
+           (unsigned char)at[2] < 0x90;
 }
 
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
@@ -9340,8 +9341,8 @@ static size_t carnn__columns_cut(const size_t *column, carnn__span line,
     return at;
 }
 
-/* Does a later line begin with the same column? The first one of a file that only names columns
-   seldom does. */
+/* Does a later line begin with the same column? Behind a line that only names columns one seldom
+   does. */
 static int carnn__column_recurs(const carnn__parser *p) {
     carnn__lines lines = p->lines;
     carnn__span first, other;
@@ -10561,6 +10562,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     carnn__span field[CARNN__COLUMN_KINDS];
     size_t *c = p->column, count;
     carnn_status status;
+    int named;
     if (!carnn__says_something(p)) return CARNN_OK;
     if (!p->style) {
         p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
@@ -10569,9 +10571,11 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
                                     carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
         if (p->commas) return carnn__expected_tabs(p);
-        if (!p->lenient && !carnn__pair_grades(p->option) && c[CARNN__LABEL] != SIZE_MAX &&
-            p->lines.rest.length && !carnn__column_recurs(p))
-            return carnn__unexpected(p, "columns \"sentence1\" and \"sentence2\", too",
+        named = c[CARNN__FIRST] != SIZE_MAX || c[CARNN__SECOND] != SIZE_MAX ||
+                c[CARNN__LABEL] != SIZE_MAX;
+        if (named && !p->lenient && !carnn__pair_grades(p->option) && p->lines.rest.length &&
+            !carnn__column_recurs(p))
+            return carnn__unexpected(p, "columns \"label\", \"sentence1\" and \"sentence2\"",
                                      p->lines.line);
         memcpy(c, three, sizeof three);
         p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
@@ -12203,7 +12207,7 @@ static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *
     w->lines.rest.length = source->bytes ? source->size : 0;
     status = source->bytes ? CARNN_OK : carnn__io_error(error, w->lines.name, "not in memory");
 #else
-    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, error);
+    status = carnn__input_lines(&w->input, source, &w->graph->allocator, error);
     if (!status) w->lines = w->input.lines;
 #endif
     if (status == CARNN_ERR_IO && error) {
@@ -12852,6 +12856,7 @@ typedef struct carnn__corpus {
     uint32_t *queue;       /* (pieces) in this epoch's order */
     size_t *batch_start;   /* (batches + 1) the first piece of each batch in queue */
     size_t batches;        /* in this epoch; before the first one, of pieces not shuffled */
+    size_t longest;        /* texts of an item at most */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
     size_t chunk;          /* of text in chunks: rows of a piece, fewer of the last ones; 0: none */
     float *carried;        /* (carried_count) states carried from batch to batch; checkpoints have
@@ -13136,10 +13141,10 @@ static void carnn__corpus_most(carnn__work *work) {
         c->most_size[k] = carnn__min(most, total[k]);
     }
     for (i = 0; i < data->item_count; i++)
-        c->most_texts = carnn__max(c->most_texts, data->items[i].count);
+        c->longest = carnn__max(c->longest, data->items[i].count);
     for (i = 0; i < data->member_count; i++) /* items overlap: each member once */
         c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[i]));
-    c->most_texts = carnn__times(c->most_texts, c->most_items);
+    c->most_texts = carnn__times(c->longest, c->most_items);
 }
 
 /* Makes the batches of an epoch of groups shuffled by `key` (0: not shuffled). A batch ends when it
@@ -18054,7 +18059,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->batch_start = s->batch_start;
     s->target = CARNN__NO_INDEX;
     c->most_items = s->batch_start[1] = s->piece.count = 1;
-    c->most_texts = T;
+    c->longest = c->most_texts = T;
     c->most_steps = W;
     c->most_size[0] = kind->texts * W;
     c->most_size[1] = carnn__times(2 * W, W);
@@ -20504,8 +20509,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
     size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
-    size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* most_texts is a product */
-    size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
+    size_t T = carnn__min(c->longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_turn[] = {&m->context, &m->label};
     carnn__packed_plan(p->arena, &m->packed, B, T);
@@ -20838,7 +20842,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
     c->most_items = 1;
-    c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
+    c->longest = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = carnn__indices(arena, CARNN__UTTERANCE_WORDS);
     c->tokens.at = carnn__sizes(arena, 2);
 }

@@ -370,6 +370,8 @@ static void check_message(const char *text, size_t line, const char *message) {
 
 static void bad_input(void) {
     check_message("", 1, "g.txt:1: expected a directed cycle (condition 2), found none");
+    check_message("node x in\rnode a hidden\r", 0, "g.txt: lines end in CR alone, expected LF; "
+                "tr '\\r' '\\n' converts it");
     check_message(PLAIN "edge x a 0\nedge a y 0\n", 5,
                 "g.txt:5: expected a directed cycle (condition 2), found none");
     check_message("period 2\n" PLAIN "edge x a 0\nedge a y 0\nedge a a 3\n", 7,

@@ -91,12 +91,18 @@ static void pair_errors(void) {
                "f.txt:1: expected a column \"score\", found \"first\\tsecond\"");
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
                "f.txt:3: expected 3 columns with tabs between them, found \"1\\ta\"");
-    /* names of columns that do not name the sentences; a class that is there again is none */
+    /* names of columns that do not name all three; a class that is there again is none */
     CHECK_TEXT(pair_read("question1\tquestion2\tlabel\na\tb\tx\n", 0, 0),
-               "f.txt:1: expected columns \"sentence1\" and \"sentence2\", too, found "
+               "f.txt:1: expected columns \"label\", \"sentence1\" and \"sentence2\", found "
                "\"question1\\tquestion2\\tlabel\"");
     CHECK(strstr(pair_read("\nlabel\tquestion1\tquestion2\nx\ta\tb\n", 0, 0), "f.txt:2: expected "
-                 "columns \"sentence1\"") != NULL);
+                 "columns \"label\", \"sentence1\" and") != NULL);
+    CHECK(strstr(pair_read("target\tpremise\tclaim\nx\ta\tb\n", 0, 0), "f.txt:1: expected columns "
+                 "\"label\", \"sentence1\" and") != NULL);
+    CHECK(strstr(pair_read("target\tclaim\thypothesis\nx\ta\tb\n", 0, 0), "f.txt:1: expected "
+                 "columns \"label\", \"sentence1\" and") != NULL);
+    CHECK_TEXT(pair_read("x\tfirst\tb\ny\ta\tb\nx\tc\td\n", 0, 0), "x|first|b\ny|a|b\nx|c|d\n");
+    CHECK_TEXT(pair_read("x\tfirst\tb\ny\ta\tb\n", 0, 1), "x|first|b\ny|a|b\n");
     CHECK_TEXT(pair_read("x\tlabel\tclass\ny\ta\tb\nx\tc\td\n", 0, 0),
                "x|label|class\ny|a|b\nx|c|d\n");
     CHECK_TEXT(pair_read("x\tlabel\tclass\n", 0, 0), "x|label|class\n");
