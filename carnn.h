@@ -10557,30 +10557,39 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
     return CARNN_OK;
 }
 
+/* Does the first line name the columns? Sets p->style. */
+static carnn_status carnn__pair_header(carnn__parser *p) {
+    static const size_t three[] = {1, 2, 0, SIZE_MAX};
+    size_t *c = p->column, grades = carnn__pair_grades(p->option);
+    int some;
+    p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
+    if (p->style == CARNN__PAIR_NAMED) {
+        if (c[CARNN__LABEL] != SIZE_MAX || p->lenient) return CARNN_OK;
+        return carnn__expectedf(&p->lines, p->lines.line, "a column \"%s\"",
+                                grades ? "score" : "label");
+    }
+    if (p->commas) return carnn__expected_tabs(p);
+    some = c[CARNN__FIRST] != SIZE_MAX || c[CARNN__SECOND] != SIZE_MAX ||
+           c[CARNN__LABEL] != SIZE_MAX;
+    if (some && !p->lenient && !grades && p->lines.rest.length && !carnn__column_recurs(p))
+        return carnn__unexpected(p, "columns \"label\", \"sentence1\" and \"sentence2\"",
+                                 p->lines.line);
+    memcpy(c, three, sizeof three);
+    p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
+    return CARNN_OK;
+}
+
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    static const size_t three[] = {1, 2, 0, SIZE_MAX}, two[] = {0, 1, SIZE_MAX, SIZE_MAX};
+    static const size_t two[] = {0, 1, SIZE_MAX, SIZE_MAX};
     carnn__span field[CARNN__COLUMN_KINDS];
-    size_t *c = p->column, count;
+    size_t count;
     carnn_status status;
-    int named;
     if (!carnn__says_something(p)) return CARNN_OK;
     if (!p->style) {
-        p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
-        if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
-            return carnn__expectedf(&p->lines, p->lines.line, "a column \"%s\"",
-                                    carnn__pair_grades(p->option) ? "score" : "label");
-        if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
-        if (p->commas) return carnn__expected_tabs(p);
-        named = c[CARNN__FIRST] != SIZE_MAX || c[CARNN__SECOND] != SIZE_MAX ||
-                c[CARNN__LABEL] != SIZE_MAX;
-        if (named && !p->lenient && !carnn__pair_grades(p->option) && p->lines.rest.length &&
-            !carnn__column_recurs(p))
-            return carnn__unexpected(p, "columns \"label\", \"sentence1\" and \"sentence2\"",
-                                     p->lines.line);
-        memcpy(c, three, sizeof three);
-        p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
+        status = carnn__pair_header(p);
+        if (status || p->style == CARNN__PAIR_NAMED) return status;
     }
-    count = carnn__columns_cut(c, p->lines.line, field);
+    count = carnn__columns_cut(p->column, p->lines.line, field);
     if (count != p->columns && !p->lenient)
         return p->style == CARNN__PAIR_NAMED
                    ? carnn__expected_columns(p)

@@ -1511,10 +1511,22 @@ static const char *class_name(const report *r, size_t number) {
 
 #define BLANKS " \t\r\n\v\f"
 
+/* The number of the class that is called so, of `length` bytes; that of unknown ones if none is.
+   Names of classes have blanks as written, targets none at their ends. */
+static size_t class_number(const report *r, const char *target, size_t length) {
+    size_t i;
+    for (i = 0; i + 1 < r->classes; i++) {
+        const char *name = carnn_model_choice(r->model, i);
+        name += strspn(name, BLANKS);
+        if (!strncmp(name, target, length) && !name[length + strspn(name + length, BLANKS)]) break;
+    }
+    return i;
+}
+
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
-    size_t right = 0, length;
+    size_t length;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     if (r->steps) { /* a class for each row, "-" where there is nothing to score */
         const char *blank = p->part ? strchr(r->step, ' ') : NULL; /* one is that of all */
@@ -1524,13 +1536,8 @@ static void on_choice(const carnn_prediction *p, void *user) {
         length = strcspn(target, " ");
         if (length == 1 && *target == '-') return;
     } else length = strlen(target);
-    for (; right + 1 < r->classes; right++) {
-        const char *name = carnn_model_choice(r->model, right); /* with blanks as written */
-        name += strspn(name, BLANKS);
-        if (!strncmp(name, target, length) && !name[length + strspn(name + length, BLANKS)]) break;
-    }
     r->pair = (taken *)grow(r->pair, r->count, &r->room, sizeof *r->pair);
-    r->pair[r->count++] = (taken){right, p->choice[0], 1};
+    r->pair[r->count++] = (taken){class_number(r, target, length), p->choice[0], 1};
 }
 
 static int by_classes(const void *one, const void *two) {
