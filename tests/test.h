@@ -39,6 +39,11 @@ static double test_seconds_between_saves = 10.0;
 #undef near
 #undef small
 #define sleep(seconds) Sleep(1000 * (seconds))
+#define unsetenv(name) _putenv_s(name, "")
+#define setenv(name, value, replace) _putenv_s(name, value)
+#else
+extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
+extern int unsetenv(const char *);
 #endif
 
 #include <math.h>

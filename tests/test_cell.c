@@ -1190,14 +1190,19 @@ static void test_recurrence_of_nothing(void) {
 }
 
 static void test_recurrence(void) {
+    const char *name;
     test_recurrence_of_nothing();
-    test_recurrence_of_small_factors(0.2f);
-    test_recurrence_of_small_factors(0.17f);
-    test_recurrence_of_large_factors(4.0f, 0.0f, 200);
-    test_recurrence_of_large_factors(4.1f, 1e-37f, 100);
-    test_recurrence_of_large_factors(4.1f, 1e-20f, 63);
-    for (size_t T = 1; T <= 200; T++) test_recurrence_of(T, 1 + T % 33, T % 2 == 0);
-    test_recurrence_of(20000, 17, 1);
+    for (size_t path = 0; (name = carnn_simd_name(path)) != NULL; path++) {
+        setenv("CARNN_SIMD", name, 1);
+        test_recurrence_of_small_factors(0.2f);
+        test_recurrence_of_small_factors(0.17f);
+        test_recurrence_of_large_factors(4.0f, 0.0f, 200);
+        test_recurrence_of_large_factors(4.1f, 1e-37f, 100);
+        test_recurrence_of_large_factors(4.1f, 1e-20f, 63);
+        for (size_t T = 1; T <= 200; T++) test_recurrence_of(T, 1 + T % 33, T % 2 == 0);
+        test_recurrence_of(20000, 17, 1);
+    }
+    unsetenv("CARNN_SIMD");
 }
 
 int main(void) {

@@ -4,12 +4,6 @@
 
 #include <fenv.h>
 
-#if !defined(_WIN32)
-#include <stdlib.h>
-extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
-extern int unsetenv(const char *);
-#endif
-
 /* A panel fits into its memory, whatever that is, and a strip of A into that of a large one; the
    parts of k are nearly equal. */
 static void check_depth(const carnn__kernels *k) {
@@ -32,9 +26,7 @@ static void check_depth(const carnn__kernels *k) {
 static void check_choice(void) {
     const char *best = carnn_simd_name(0), *name;
     size_t i;
-#if !defined(_WIN32)
     unsetenv("CARNN_SIMD");
-#endif
     CHECK(best != NULL);
     CHECK_TEXT(carnn__simd_select(NULL)->name, best);
     for (i = 0; (name = carnn_simd_name(i)) != NULL; i++) {
@@ -44,14 +36,12 @@ static void check_choice(void) {
     CHECK_TEXT(carnn_simd_name(i - 1), "portable");
     CHECK(carnn_simd_name(i + 1) == NULL);
     CHECK(carnn__simd_select("mmx") == NULL);
-#if !defined(_WIN32)
     setenv("CARNN_SIMD", "portable", 1);
     CHECK_TEXT(carnn__simd_select(NULL)->name, "portable");
     CHECK_TEXT(carnn__simd_select(best)->name, best); /* the call goes before the environment */
     setenv("CARNN_SIMD", "mmx", 1);
     CHECK(carnn__simd_select(NULL) == NULL);
     unsetenv("CARNN_SIMD");
-#endif
 }
 
 static int same_float(float a, float b) { return !memcmp(&a, &b, sizeof a) || (a != a && b != b); }
