@@ -969,10 +969,10 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
    say, else *found is 0. Lines come one after the other, as in a file, where the first one may
    decide how all are read: what people type is better given to carnn_session_predict. Blank lines
    before it, which a file of classify drops unless its lines are texts alone, are then empty texts.
-   `number` is the line's, from 1, where a byte order mark may be; errors tell it, and call its file
-   "standard input". signal: a line is a row of a sequence, an empty one begins the next sequence.
-   answer: the other sentences of the question count only where carnn_session_candidate has told
-   them. Models that read alignments do not predict from lines. */
+   `number` is the line's, from 1, which errors tell; they call its file "standard input". signal: a
+   line is a row of a sequence, an empty one begins the next sequence. answer: the other sentences
+   of the question count only where carnn_session_candidate has told them. Models that read
+   alignments do not predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -983,6 +983,13 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error);
+
+/* The same where the session has just predicted the example before it: all examples of a text that
+   runs on (lm with chunk) one after the other read it once, not each from its beginning. */
+CARNN_API carnn_status carnn_session_next_example(carnn_session *session,
+                                                  const carnn_dataset *data, size_t number,
+                                                  size_t top, carnn_prediction *prediction,
+                                                  carnn_error *error);
 
 /* cloze: text as people write it becomes words with blanks between them, as the Children's Book
    Test has them: marks stand by themselves, as do 's, 'll and the like; a short abbreviation keeps
@@ -7309,9 +7316,10 @@ static inline void carnn__skip(carnn__span *s, size_t count) {
     s->length -= count;
 }
 
-/* Removes the byte order mark of UTF-8. */
+#define CARNN__ORDER_MARK "\xEF\xBB\xBF" /* the byte order mark of UTF-8 */
+
 static inline void carnn__skip_order_mark(carnn__span *s) {
-    if (carnn__begins(*s, "\xEF\xBB\xBF")) carnn__skip(s, 3);
+    if (carnn__begins(*s, CARNN__ORDER_MARK)) carnn__skip(s, strlen(CARNN__ORDER_MARK));
 }
 
 /* Without the blanks at its end. */
@@ -8021,6 +8029,7 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
         if (dash) carnn__prose_word(&p, ' ', carnn__span_of("--"));
         carnn__skip(&rest, dash);
         while (rest.length && carnn__blank(*rest.at)) carnn__skip(&rest, 1);
+        carnn__skip_order_mark(&rest); /* where files have been joined */
     }
     return carnn__prose_end(&p);
 }
@@ -8161,7 +8170,8 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
 #endif /* CARNN_NO_TEXT */
 
 /* --- lines --------------------------------------------------------------------------------------
-   The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
+   The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. Where
+   files have been joined, a line inside may begin with a byte order mark, too. */
 
 typedef struct carnn__lines {
     const char *name;   /* of the source, for errors */
@@ -8176,6 +8186,7 @@ static int carnn__next_line(carnn__lines *l) {
     if (!l->rest.length) return 0;
     carnn__cut(&l->rest, '\n', &l->line);
     if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
+    carnn__skip_order_mark(&l->line);
     l->number++;
     return 1;
 }
@@ -8528,7 +8539,7 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
    without the quotation marks around a field, with one where it has two, and with blanks for its
    tabs and line breaks. So the number of a line is that of a row. The first comma, semicolon or tab
    of the first row that is not blank separates fields; with tabs the lines stay as they are. A
-   first row "sep=;", which some spreadsheets write, becomes a blank line. */
+   first row "sep=;", which some spreadsheets write, is passed over. */
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
@@ -8575,7 +8586,12 @@ static size_t carnn__csv_rows(carnn__span *rows, char separator) {
     carnn__quotes q = {0, 1};
     size_t i, n = 0, row = 1;
     for (i = 0; i < rows->length; i++) {
+        carnn__span rest = {file + i, rows->length - i};
         char c = file[i];
+        if ((!n || file[n - 1] == '\n') && carnn__begins(rest, CARNN__ORDER_MARK)) {
+            i += strlen(CARNN__ORDER_MARK) - 1; /* a quotation mark may follow it */
+            continue;
+        }
         if (carnn__csv_quote(*rows, &i, &q)) continue;
         if (q.inside) {
             if (c == '\n' || c == '\r') c = ' ';
@@ -8595,9 +8611,9 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
     carnn__lines *l = &in->lines;
     char separator = carnn__csv_separator(l->rest);
     size_t open;
-    if (carnn__begins(l->rest, "sep=") && l->rest.length > 5 && l->rest.at[4] == separator &&
-        carnn__among(l->rest.at[5], "\r\n"))
-        carnn__skip(&l->rest, 5);
+    if (carnn__begins(l->rest, "sep=") && l->rest.length > 4 && l->rest.at[4] == separator &&
+        (l->rest.length == 5 || carnn__among(l->rest.at[5], "\r\n")))
+        carnn__skip(&l->rest, 5), carnn__next_line(l);
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
         in->buffer = (char *)carnn__copy(in->allocator, l->rest.at, l->rest.length, 1);
@@ -8606,7 +8622,8 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
     }
     open = carnn__csv_rows(&l->rest, separator);
     if (!open) return CARNN_OK;
-    return carnn__misread_at(l, open, "a quotation mark that ends the field", "none to the end");
+    return carnn__misread_at(l, l->number + open, "a quotation mark that ends the field",
+                             "none to the end");
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
@@ -12329,11 +12346,17 @@ struct carnn_model {
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;       /* whose weights were kept */
     /* An ensemble: all fields above are those of its first member, but for allocator, block, scores
-       and best_epoch, which is 0 */
+       and best_epoch, which is 0; those below are its own */
     carnn_model **members;    /* (member_count) */
     size_t member_count;      /* 0: no ensemble */
     carnn_ensemble_rule rule;
+    char name[192];           /* "a.gguf", "member 2 of b.gguf"; "": it is of no file */
 };
+
+/* What messages call a model; `otherwise` where it is of no file. */
+static const char *carnn__model_name(const carnn_model *model, const char *otherwise) {
+    return *model->name ? model->name : otherwise;
+}
 
 /* The sums over the batches of a run. */
 typedef struct carnn__tally {
@@ -12524,17 +12547,18 @@ static int carnn__model_links(const carnn_model *model) {
 static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     const char *file = carnn__name_end(data->origin_names); /* of the first file, as the columns */
+    const char *called = carnn__model_name(model, "the model");
     size_t count = model->words.count - 1, i;
     if (data->named != count)
-        return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as the "
-                           "model was trained with, found %zu", file, count, data->named);
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as %s "
+                           "was trained with, found %zu", file, count, called, data->named);
     for (i = 0; i < count; i++) {
         carnn__span name = carnn__string(data->column_names, data->column_at, i);
         const char *own = carnn__names_get(&model->words, i + 1);
         if (!carnn__is(own, name, 0))
             return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected \"%.60s\" as number %zu of "
-                               "the columns of numbers, as the model was trained with, found "
-                               "\"%.60s\"", file, own, i + 1, name.at);
+                               "the columns of numbers, as %s was trained with, found \"%.60s\"",
+                               file, own, i + 1, called, name.at);
     }
     return CARNN_OK;
 }
@@ -12542,17 +12566,19 @@ static carnn_status carnn__same_columns(const carnn_model *model, const carnn_da
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn_dataset *whole = data->whole ? data->whole : data; /* which has the names */
+    const char *called = carnn__model_name(model, "the model");
     if (strcmp(model->desc.task, data->task))
-        return carnn__refuse(error, "the data set is of the task %s, the model of the task %s",
-                             data->task, model->desc.task);
+        return carnn__refuse(error, "the data set is of the task %s, %s of the task %s",
+                             data->task, called, model->desc.task);
     if (data->linked < carnn__model_links(model))
-        return carnn__refuse(error, "the model reads alignments, the data set has been loaded "
-                             "without them");
+        return carnn__refuse(error, "%s reads alignments, the data set has been loaded without "
+                             "them", called);
     if (whole->named && model->words.count > 1 && carnn__same_columns(model, whole, error))
         return CARNN_ERR_DATA;
     if (data->columns && data->columns != (size_t)model->desc.embedding)
-        return carnn__refuse(error, "the data set has rows of %zu numbers, the model reads rows of "
-                             "%lld (embedding)", data->columns, (long long)model->desc.embedding);
+        return carnn__refuse(error, "the data set has rows of %zu numbers, %s reads rows of %lld "
+                             "(embedding)", data->columns, called,
+                             (long long)model->desc.embedding);
     return CARNN_OK;
 }
 
@@ -18508,7 +18534,7 @@ static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
                                         carnn_error *error) {
-    return carnn__refuse(error, "a model of the task %s does not %s; it does %s",
+    return carnn__refuse(error, "a model of the task %s cannot %s; it can %s",
                          s->model->desc.task, call, carnn__session_of(s)->calls);
 }
 
@@ -18771,7 +18797,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
-    if (number == 1) carnn__skip_order_mark(&p->lines.line);
+    carnn__skip_order_mark(&p->lines.line);
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
@@ -18815,9 +18841,10 @@ static void carnn__session_read_group(carnn_session *s, const carnn_dataset *dat
     } while (!carnn__group_begins(data, ++i));
 }
 
-CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
-                                             size_t number, size_t top,
-                                             carnn_prediction *prediction, carnn_error *error) {
+/* follows: the example before it has just been read. */
+static carnn_status carnn__session_read_example(carnn_session *session, const carnn_dataset *data,
+                                                size_t number, int follows, size_t top,
+                                                carnn_prediction *prediction, carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__role *roles = session->model->task->roles;
@@ -18836,8 +18863,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     if (data->linked && !carnn__model_links(session->model)) end--; /* the alignment is not read */
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != CARNN__LABELS;
     memset(prediction, 0, sizeof *prediction);
-    carnn_session_reset(session);
-    if (runs_on) carnn__session_read_before(session, data, number, prediction);
+    if (!runs_on || !follows || carnn__group_begins(data, number)) carnn_session_reset(session);
+    if (runs_on && !follows) carnn__session_read_before(session, data, number, prediction);
     if (carnn_session_compares(session)) carnn__session_read_group(session, data, number);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
@@ -18849,6 +18876,19 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
     return status;
+}
+
+CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
+                                             size_t number, size_t top,
+                                             carnn_prediction *prediction, carnn_error *error) {
+    return carnn__session_read_example(session, data, number, 0, top, prediction, error);
+}
+
+CARNN_API carnn_status carnn_session_next_example(carnn_session *session,
+                                                  const carnn_dataset *data, size_t number,
+                                                  size_t top, carnn_prediction *prediction,
+                                                  carnn_error *error) {
+    return carnn__session_read_example(session, data, number, 1, top, prediction, error);
 }
 
 #endif /* CARNN_NO_TEXT */
@@ -25812,8 +25852,13 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
 
 /* --- which models can be averaged ------------------------------------------------------------ */
 
-static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *error) {
-    return carnn__refuse(error, "models 1 and %zu cannot be averaged: %s", m + 1, why);
+static carnn_status carnn__not_alike(const carnn_model *const *models, size_t m, const char *why,
+                                     carnn_error *error) {
+    char number[32];
+    snprintf(number, sizeof number, "model %zu", m + 1);
+    return carnn__refuse(error, "%s and %s cannot be averaged: %s",
+                         carnn__model_name(models[0], "model 1"),
+                         carnn__model_name(models[m], number), why);
 }
 
 /* The option that keeps two models from being averaged, as they choose for other parts of the same
@@ -25840,22 +25885,24 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
     int words = !models[0]->task->output;
     const carnn__names *a = words ? &models[0]->words : &models[0]->choices, *b;
     const char *other;
-    char why[64];
+    char why[96];
     size_t m;
     for (m = 1; m < count; m++) {
-        if (models[m]->task != models[0]->task)
-            return carnn__refuse(error, "model 1 is of the task %s, model %zu of the task %s",
-                                 models[0]->desc.task, m + 1, models[m]->desc.task);
+        if (models[m]->task != models[0]->task) {
+            snprintf(why, sizeof why, "their tasks are %s and %s", models[0]->desc.task,
+                     models[m]->desc.task);
+            return carnn__not_alike(models, m, why, error);
+        }
         b = words ? &models[m]->words : &models[m]->choices;
         if (!carnn__same_names(a, b) || /* those that only vectors have are not predicted */
             (words && carnn__trained_words(models[m]) != carnn__trained_words(models[0])))
-            return carnn__not_alike(m, words ? "their words differ"
+            return carnn__not_alike(models, m, words ? "their words differ"
                                              : "their candidates or classes differ, or stand in "
                                                "another order", error);
         other = carnn__reads_otherwise(models[0], models[m]);
         if (!other) continue;
         snprintf(why, sizeof why, "they were not made with the same --%s", other);
-        return carnn__not_alike(m, why, error);
+        return carnn__not_alike(models, m, why, error);
     }
     return CARNN_OK;
 }
@@ -25866,14 +25913,18 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
     carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
     const carnn__kernels *k;
     size_t columns = 0, found = 0, m;
+    char number[32];
     if ((unsigned)rule > (unsigned)CARNN_ENSEMBLE_VOTE)
         return carnn__refuse(error, "there is no rule %d", (int)rule);
     if (!count || count > CARNN_MEMBERS_MAX)
         return carnn__refuse(error, "an ensemble of %zu models, expected 1 to %d", count,
                              CARNN_MEMBERS_MAX);
-    for (m = 0; m < count; m++)
+    for (m = 0; m < count; m++) {
+        snprintf(number, sizeof number, "model %zu", m + 1);
         if (models[m]->member_count)
-            return carnn__refuse(error, "model %zu is an ensemble itself: name its members", m + 1);
+            return carnn__refuse(error, "%s is an ensemble itself: name its members",
+                                 carnn__model_name(models[m], number));
+    }
     if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
     k = carnn__simd_select(models[0]->desc.simd);
     if (!models[0]->task->session || !k)
@@ -25884,17 +25935,18 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
             return carnn__out_of_memory(error);
         if (!models[m]->task->output && /* members read the pieces of a text together */
             carnn__session_words(models[m]) != carnn__session_words(models[0]))
-            return carnn__not_alike(m, "they read texts up to different lengths", error);
+            return carnn__not_alike(models, m, "they read texts up to different lengths", error);
         if (m && (own != kind || found != columns))
-            return carnn__not_alike(m, "their predictions are of another kind or number", error);
+            return carnn__not_alike(models, m, "their predictions are of another kind or number",
+                                    error);
         if (models[0]->task->session->row &&
             (models[m]->desc.embedding != models[0]->desc.embedding ||
              !carnn__same_names(&models[m]->words, &models[0]->words)))
-            return carnn__not_alike(m, "they read rows of other numbers", error);
+            return carnn__not_alike(models, m, "they read rows of other numbers", error);
         if (carnn__model_links(models[m]) > carnn__model_links(models[0]))
-            return carnn__not_alike(m, "only the latter reads alignments", error);
+            return carnn__not_alike(models, m, "only the latter reads alignments", error);
         if (models[m]->unsure != models[0]->unsure)
-            return carnn__not_alike(m, "their replies for want of an answer differ", error);
+            return carnn__not_alike(models, m, "their replies for want of an answer differ", error);
     }
     if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
         return carnn__refuse(error, "models of the task %s cannot vote: they do not choose; take "
@@ -25928,6 +25980,7 @@ static void carnn__ensemble_set(carnn_model *ensemble) {
     ensemble->members = own.members;
     ensemble->member_count = own.member_count;
     ensemble->rule = own.rule;
+    memcpy(ensemble->name, own.name, sizeof own.name);
 }
 
 /* Its members; their number and rule, and scores. Can they be averaged? */
@@ -25969,6 +26022,8 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     if (!g->status)
         carnn__gguf_check(g, carnn__ensemble_check((const carnn_model *const *)model->members,
                                                    count, model->rule, &why), &why);
+    for (i = 0; i < count; i++) /* only now: the error of a file names it already */
+        snprintf(model->members[i]->name, sizeof model->name, "member %zu of %s", i + 1, g->name);
 }
 
 /* Is every float finite? Without an early end the loop has vectors. */
@@ -26060,6 +26115,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     if (!g.status && carnn__gguf_find(&g, "carnn.members")) carnn__ensemble_read(&g, m);
     else if (!g.status) carnn__model_read(&g, m);
     if (!g.status) carnn__weights_read(&g, m);
+    if (source->name) snprintf(m->name, sizeof m->name, "%s", g.name);
     if (!g.status && m->members) carnn__ensemble_set(m);
     carnn__free(&a, g.key);
     if (!g.status) *model = m;
@@ -26333,9 +26389,9 @@ static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t coun
     return tally;
 }
 
-/* Are the works' logits and batches of one shape, so that they can be averaged? */
-static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
-                                      carnn_error *error) {
+/* Are the logits and batches of models at work of one shape, so that they can be averaged? */
+static carnn_status carnn__same_shape(carnn__work *const *works, const carnn_model *const *models,
+                                      size_t count, carnn_error *error) {
     const carnn__task *task = works[0]->model->task;
     const carnn__corpus *a = carnn__corpus_of(works[0]);
     size_t m;
@@ -26344,12 +26400,12 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
         if (task->output) {
             carnn__logits first = task->output(works[0]), o = task->output(works[m]);
             if (o.kind != first.kind || o.z->columns != first.z->columns)
-                return carnn__not_alike(m, "their predictions are of another kind or number",
-                                        error);
+                return carnn__not_alike(models, m, "their predictions are of another kind or "
+                                        "number", error);
         }
         if (a->batches != b->batches ||
             memcmp(a->batch_start, b->batch_start, (a->batches + 1) * sizeof *a->batch_start))
-            return carnn__not_alike(m, "they read texts up to different lengths", error);
+            return carnn__not_alike(models, m, "they read texts up to different lengths", error);
     }
     return CARNN_OK;
 }
@@ -26439,10 +26495,12 @@ static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *co
     if (status) return status;
     carnn__scoring_carve(s->works, count, &s->arena);
     status = carnn__arena_open(&s->arena, a, error);
-    if (!status && like->voting) status = carnn__same_shape(s->works, count, error);
+    if (!status && like->voting) status = carnn__same_shape(s->works, models, count, error);
     for (m = 0; !status && m < count; m++)
         if (models[m]->member_count)
-            status = carnn__same_shape(s->works[m]->members, models[m]->member_count, error);
+            status = carnn__same_shape(s->works[m]->members,
+                                       (const carnn_model *const *)models[m]->members,
+                                       models[m]->member_count, error);
     return status;
 }
 
@@ -26594,10 +26652,11 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                                             const carnn_ensemble_desc *desc, carnn_error *error) {
     carnn__choosing c;
     carnn_status status = carnn__ensemble_check(models, count, desc->rule, error);
-    carnn_source source = {"ensemble", NULL, 0};
+    carnn_source source = {NULL, NULL, 0};
     const carnn_allocator *a;
     void *block = NULL, *blocks = NULL; /* carnn__own */
     char share[CARNN__NUMBER_SIZE];
+    size_t i;
     *ensemble = NULL;
     if (status) return status;
     if (!(desc->share >= 0.0 && desc->share <= 1.0))
@@ -26631,6 +26690,8 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     if (!status) status = carnn_model_load(ensemble, &source, a, error);
     if (!status && !(*ensemble)->members[0]->block) (*ensemble)->block = block; /* used in place */
     else carnn__free_aligned(a, block);
+    for (i = 0; !status && i < count; i++)
+        memcpy((*ensemble)->members[i]->name, models[c.order[i]]->name, sizeof (*ensemble)->name);
     if (!status && desc->chosen) memcpy(desc->chosen, c.order, count * sizeof *c.order);
     carnn__disown(&blocks, a);
     return status;
@@ -26640,12 +26701,32 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
 
 #define CARNN__BOOTSTRAP 10000
 
+/* The differences of parts that all weigh 1, where they are whole, as of answers that are right or
+   wrong: bytes stay in the processor's caches, and their sums are those of doubles. NULL: they are
+   not, or there is no memory for them. */
+static signed char *carnn__whole_differences(size_t parts, const double *a, const double *b,
+                                             const double *weight,
+                                             const carnn_allocator *allocator) {
+    signed char *whole = (signed char *)carnn__alloc(allocator, parts, sizeof *whole);
+    size_t i = 0;
+    for (; whole && i < parts; i++) {
+        double more = b[i] - a[i];
+        if (!(weight[i] == 1.0 && fabs(more) <= SCHAR_MAX && more == floor(more))) break;
+        whole[i] = (signed char)more;
+    }
+    if (i == parts) return whole;
+    carnn__free(allocator, whole);
+    return NULL;
+}
+
 /* Paired bootstrap (Efron and Tibshirani 1993): the share of samples, drawn from the parts with
    replacement, whose difference of means is at least as far from that of all parts as that is
    from 0. One such sample is added to those that are drawn, so that the share is never 0. */
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed) {
+    carnn_allocator allocator = carnn__allocator(NULL);
     double found = 0.0, all = 0.0, extreme = 1.0;
+    signed char *whole;
     size_t i, draw;
     for (i = 0; i < parts; i++) {
         found += b[i] - a[i];
@@ -26653,16 +26734,21 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
     }
     if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
+    whole = carnn__whole_differences(parts, a, b, weight, &allocator);
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
-        double sum = 0.0, drawn = 0.0;
-        for (i = 0; i < parts; i++) {
+        double sum = 0.0, drawn = whole ? all : 0.0;
+        int64_t count = 0;
+        for (i = 0; whole && i < parts; i++) count += whole[carnn__random(key, i) % parts];
+        for (i = 0; !whole && i < parts; i++) {
             size_t part = (size_t)(carnn__random(key, i) % parts);
             sum += b[part] - a[part];
             drawn += weight[part];
         }
+        sum += (double)count;
         if (!(fabs(sum / drawn - found) < fabs(found) * (1.0 - 1e-12))) extreme += 1.0; /* or NaN */
     }
+    carnn__free(&allocator, whole);
     return extreme / (CARNN__BOOTSTRAP + 1.0);
 }
 

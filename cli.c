@@ -889,9 +889,12 @@ static line read_text(const char *name) {
     return all;
 }
 
-/* Ends a line that has been found: it is counted, without what Windows puts at its end. */
+/* Ends a line that has been found: it is counted, without what Windows puts at its end, and without
+   a byte order mark of UTF-8, which begins each of several files that have been joined. */
 static void end_line(line *l) {
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    if (l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3))
+        memmove(l->text, l->text + 3, l->length -= 3);
     l->text[l->length] = '\0';
     l->number++;
 }
@@ -1028,8 +1031,6 @@ static int next_line(line *l) {
         l->text[l->length++] = (char)c;
     }
     if (!l->number) check_plain(l);
-    if (!l->number && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
-        memmove(l->text, l->text + 3, l->length -= 3);
     end_line(l);
     return 1;
 }
@@ -1056,12 +1057,15 @@ static void print_metrics(const carnn_scores *s) {
     else if (!*gap) printf("nothing scored");
 }
 
-/* Says what makes scores of a model on these files doubtful. */
+/* Says what makes scores of a model on these files doubtful; of several models which one it is. */
 static void warn_of(const carnn_scores *s, const carnn_model *m, const list *files) {
-    const char *file = called_all(files);
+    const char *file = called_all(files), *to = "";
+    size_t i;
+    for (i = 0; arg.files.count > 1 && i < arg.files.count; i++)
+        if (models[i] == m) to = arg.files.item[i];
     if (s->unknown > 0.3)
-        say(DONE, "%s: %.0f %% of the %s are unknown, is this the right file?", file,
-            100.0 * s->unknown, words_called(m));
+        say(DONE, "%s: %.0f %% of the %s are unknown%s%s, is this the right file?", file,
+            100.0 * s->unknown, words_called(m), *to ? " to " : "", to);
     if (s->unanswerable >= s->examples)
         say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, "
             "or no sentence is right", file);
@@ -1130,6 +1134,7 @@ static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
     FILE *log, *probe;
+    line log_before, probe_before; /* what is left to compare of what a resumed run found there */
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
@@ -1172,11 +1177,38 @@ static void end_last_line(FILE *f, const char *name) {
     if (written) fclose(written);
 }
 
-static void begin_log(FILE **f, const char *name) {
+/* before: takes what a resumed run finds in its log; nothing where that is a pipe or cannot be
+   read. */
+static void begin_log(FILE **f, const char *name, line *before) {
+    carnn_source source = {.name = name};
     if (!*f) return;
     if (arg.resume) end_last_line(*f, name);
     else if (!(*f = freopen(name, "w", *f)))
         say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    if (arg.resume && is_file(name))
+        (void)carnn_file_read(&source, &before->text, &before->length, NULL);
+}
+
+/* Does the line end before its object does? A run that was killed may have left such a line, or one
+   that met a full disk. */
+static int is_cut_off(const char *s) {
+    int open = 0;
+    if (*s != '{') return 0;
+    for (; *s; s++) open += (*s == '{') - (*s == '}');
+    return open > 0;
+}
+
+/* Has the epoch been logged before? A run that was killed may have come further than its last
+   checkpoint, from which the same epochs follow again. Lines up to this one are done with. */
+static int is_logged(line *before, const carnn_progress *p, double loss) {
+    line l = {NULL, 0, 0, 0};
+    double epoch, found;
+    while (cut_line(before, &l))
+        if (sscanf(l.text, "{\"epoch\": %lf, \"loss\": %lf,", &epoch, &found) == 2 &&
+            epoch == (double)p->epoch && fabs(found - loss) <= 1e-8 * fabs(loss) &&
+            !is_cut_off(l.text))
+            return 1;
+    return 0;
 }
 
 static void log_epoch(const carnn_progress *p) {
@@ -1239,11 +1271,14 @@ static void end_progress(void) {
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain();
     (void)user;
-    if (!job.begun++) begin_log(&job.log, arg.log), begin_log(&job.probe, arg.probe);
+    if (!job.begun++) {
+        begin_log(&job.log, arg.log, &job.log_before);
+        begin_log(&job.probe, arg.probe, &job.probe_before);
+    }
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
-    if (job.log && p->epoch_ended) log_epoch(p);
-    if (p->probe) log_probe(p);
+    if (job.log && p->epoch_ended && !is_logged(&job.log_before, p, p->loss)) log_epoch(p);
+    if (p->probe && !is_logged(&job.probe_before, p, p->probe->loss)) log_probe(p);
     if (!arg.quiet && (live || p->epoch_ended)) show_progress(p, live);
     return interrupted;
 }
@@ -2059,11 +2094,12 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
 }
 
 /* Where texts are scored together all are shown, elsewhere the last: the table has the others. */
-static void explain_example(size_t number) {
+static void explain_example(size_t number, int follows) {
     carnn_prediction p;
     carnn_contribution *part;
     size_t texts = carnn_dataset_text_count(data, number), i;
-    check(carnn_session_example(session, data, number, 1, &p, &error));
+    check((follows ? carnn_session_next_example : carnn_session_example)(session, data, number, 1,
+                                                                         &p, &error));
     printf("example %zu: ", number + 1);
     if (p.candidate) texts--; /* the list of candidates */
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
@@ -2083,7 +2119,7 @@ static void explain_example(size_t number) {
 }
 
 static void explain(void) {
-    size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
+    size_t count, first = arg.example ? (size_t)arg.example - 1 : 0, i;
     carnn_explanation e;
     carnn_prediction p;
     open_session(NULL);
@@ -2091,11 +2127,12 @@ static void explain(void) {
     data = load_data(&arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
     if (!count) say_empty(BAD_DATA, "explain");
-    if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called_all(&arg.data), count,
-                        count == 1 ? "" : "s");
-    check(carnn_session_example(session, data, i, 1, &p, &error));
+    if (first >= count) say(BAD_DATA, "%s: has only %zu example%s", called_all(&arg.data), count,
+                            count == 1 ? "" : "s");
+    check(carnn_session_example(session, data, first, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
-    for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
+    if (arg.example) count = first + 1;
+    for (i = first; i < count; i++) explain_example(i, i > first);
 }
 
 static void chat(void) {
@@ -2517,15 +2554,6 @@ static int read_epoch(history *h, double *e, const char *s) {
         if (*s == '}') return !s[1 + strspn(s + 1, " \t")];
         if (*s++ != ',') return 0;
     }
-}
-
-/* Does the line end before its object does? A run that was killed may have left such a line, or one
-   that met a full disk. */
-static int is_cut_off(const char *s) {
-    int open = 0;
-    if (*s != '{') return 0;
-    for (; *s; s++) open += (*s == '{') - (*s == '}');
-    return open > 0;
 }
 
 #define LINE_MOST 65536 /* bytes: sscanf() looks for the end of the line at every key */

@@ -571,6 +571,7 @@ start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf --log par
 kill -TERM $process # one more: timeout signals a process and its group
 interrupt 130
 check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
+cp parts.gguf.resume kept.resume
 run 4 info parts.gguf.resume
 says err 'expected "carnn": the checkpoint of a training, with which --resume goes on$'
 check 'no model after an interrupt' [ -s parts.gguf ]
@@ -597,6 +598,33 @@ check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
 check 'the log does not go on' [ "$(grep -c -e '^{"epoch": 1,' -e '^{"epoch": 20,' parts.jsonl)" -eq 2 ]
 check 'a line that was cut off has none of its own' grep -q '^{"epoch": 9$' parts.jsonl
+
+# Killed behind its last checkpoint, a run has logged epochs that are trained once more.
+cp parts.jsonl logged.jsonl
+resume() { # LOG
+    cp kept.resume parts.gguf.resume
+    run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --log "$1"
+}
+resume parts.jsonl
+check 'epochs are logged twice' cmp -s logged.jsonl parts.jsonl
+sed '/^{"epoch": 18,/,$d' logged.jsonl >parts.jsonl
+printf '{"epoch": 18, "loss": 0.' >>parts.jsonl
+resume parts.jsonl
+check 'a log that was cut off does not go on' \
+    [ "$(grep -c -e '^{"epoch": 18, .*}$' -e '^{"epoch": 20, .*}$' parts.jsonl)" -eq 2 ]
+lines parts.jsonl $(($(wc -l <logged.jsonl) + 1))
+run 0 $train --epochs 20 --patience 0 --seed 9 --out other.gguf --quiet --log other.jsonl
+cp other.jsonl logged.jsonl
+resume other.jsonl # that of another run
+head -n 20 other.jsonl | cmp -s - logged.jsonl
+check 'lines of another run are lost' [ $? -eq 0 ]
+check 'they are taken for those of this one' [ "$(grep -c '^{"epoch": 20,' other.jsonl)" -eq 2 ]
+mkfifo pipe
+cat pipe >piped &
+resume pipe
+wait $!
+says piped '^{"epoch": 20,'
+rm pipe
 
 (trap '' HUP # as nohup does
     start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf
@@ -660,7 +688,7 @@ for order in '-k 1' '-r'; do # the same classes, in other orders: no vote
     run 0 train --task classify --train classes.tsv --hidden 4 --epochs 1 --quiet --out "class$order.gguf"
 done
 run 0 test class-*.gguf --data classes.tsv
-says err '^carnn: no vote: models 1 and 2 cannot be averaged: their candidates or classes differ, or stand in another order$'
+says err '^carnn: no vote: class-k 1.gguf and class-r.gguf cannot be averaged: their candidates or classes differ, or stand in another order$'
 lines out 2
 run 0 test class-*.gguf --data classes.tsv --json
 says out '^{"models": \[{.*}, {.*}\]}$'
@@ -750,7 +778,7 @@ check 'an ensemble of 8 bits is no smaller' [ "$(wc -c <two.gguf)" -lt "$(wc -c 
 run 2 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --out x.gguf
 run 0 chat eight.gguf <"$data/demo-chat.txt"
 run 2 test a.gguf all.gguf --data "$data/dialog-test.txt" --ensemble mean
-says err 'model 2 is an ensemble itself'
+says err '^carnn: all.gguf is an ensemble itself'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --out a.gguf
 run 2 train --task dialog --train "$data/dialog-test.txt" --from all.gguf --out x.gguf --quiet
 says err 'is an ensemble'
@@ -827,8 +855,9 @@ awk '/^\t/ { sub(/^\t/, ""); print ++n, $0; next } !NF { n = 0; print; next }
 check 'there are facts' [ "$(grep -c ' R_[a-z]* ' chat.txt)" -ge 3 ]
 "$carnn" predict a.gguf --data chat.txt 2>err | cmp -s - out
 check 'predict answers as chat does' [ $? -eq 0 ]
-printf '\357\273\277hello\nsome cheap food\nwest\nthai\n' | "$carnn" chat a.gguf --explain >out 2>err
-says out '^> hello$' # without a byte order mark
+printf '\357\273\277hello\n\357\273\277some cheap food\nwest\nthai\n' |
+    "$carnn" chat a.gguf --explain >out 2>err
+check 'a byte order mark' [ "$(grep -c -e '^> hello$' -e '^> some cheap food$' out)" -eq 2 ]
 check 'three rows, and the rest' awk '/^> / { n = total = 0 } /^ *[-+][0-9]/ {
     if ($NF == "sum") { if (n > 4 || (total - $1) ^ 2 > 1e-6) exit 1; sums++ }
     total += $1; n++ } END { exit sums != 4 || n != 5 }' out
@@ -1312,13 +1341,13 @@ done
 run 0 test t.gguf t.gguf --data classes.txt --report
 check 'reports of which model' [ "$(grep -c '^t.gguf$' out)" -eq 2 ]
 run 2 explain t.gguf --data classes.txt
-says err 'a model of the task classify does not explain'
+says err 'a model of the task classify cannot explain; it can '
 lines out 0
 sed 's/\t.*/\tnever seen/' classes.txt >other.txt
 run 0 train --task classify --hidden 8 --embedding 8 --threads 1 --quiet --train other.txt --epochs 1 \
     --out other.gguf
 run 0 test t.gguf other.gguf --data classes.txt
-says err 'classes.txt: 100 % of the words are unknown, is this the right file'
+says err 'classes.txt: 100 % of the words are unknown to other.gguf, is this the right file'
 head -n 1 classes.txt >known.txt
 { cat known.txt; printf 'no class of this model\thello\n'; } >unknown.txt
 run 0 test t.gguf --data known.txt --json
@@ -1360,9 +1389,9 @@ says err 't.gguf is a model of the task classify, expected one of the task dialo
 run 2 rank t.gguf --question x
 run 2 ask t.gguf --text classes.txt
 run 2 explain t.gguf
-says err 'a model of the task classify does not explain'
+says err 'a model of the task classify cannot explain; it can '
 run 2 explain steps.gguf --data steps.tsv
-says err 'a model of the task signal does not explain'
+says err 'a model of the task signal cannot explain; it can '
 run 2 predict grades.gguf --data "$data/pair-dev.tsv" --top 2
 says err '.--top is for models that choose; this one of the task pair does not'
 gzip <classes.txt >classes.gz
@@ -1880,10 +1909,17 @@ run 3 test t.gguf --data rides.csv
 says err 'rides.csv:1: expected a column "trip", found "ride,x,y,length"'
 cut -d , -f 1,2,4 trips.csv >fewer.csv
 run 3 predict t.gguf --data fewer.csv
-says err 'fewer.csv: expected 2 columns of numbers, as the model was trained with, found 1$'
+says err 'fewer.csv: expected 2 columns of numbers, as [^ ]*.gguf was trained with, found 1$'
 head -n 1 fewer.csv >header.csv
 run 3 predict t.gguf --data header.csv
-says err '^carnn: header.csv: expected 2 columns of numbers, as the model was trained with, found 1$'
+says err '^carnn: header.csv: expected 2 columns of numbers, as [^ ]*.gguf was trained with, found 1$'
+printf 'x\t1\t2\ny\t3\t4\n' >two.tsv
+for columns in 1 2; do
+    run 0 train --task signal --train two.tsv --columns $columns --hidden 4 --epochs 1 --quiet \
+        --out rows-$columns.gguf
+done
+run 2 test rows-1.gguf rows-2.gguf --data two.tsv
+says err '^carnn: the data set has rows of 1 numbers, rows-2.gguf reads rows of 2 (embedding)$'
 cut -d , -f 1-3 trips.csv >unknown.csv
 run 0 predict t.gguf --data unknown.csv
 check 'what is right need not be known in a table either' cmp -s out told

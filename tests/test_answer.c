@@ -1148,7 +1148,7 @@ static void test_answer_session(const char *options, int additive) {
                                  &error), CARNN_OK);
     CHECK(words && (float)p.score == score[1]);
     CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "a model of the task answer does not reply; it does predict, compare "
+    CHECK_TEXT(error.message, "a model of the task answer cannot reply; it can predict, compare "
                               "candidates and explain"); /* of other tasks */
     CHECK_TEXT(reply, "");
     CHECK_INT(carnn_session_hear(session, CARNN_USER, "a", 1, &error), CARNN_ERR_ARGUMENT);
@@ -1559,6 +1559,28 @@ static void significance_by_all_draws(void) {
     CHECK_NEAR(carnn_significance(4, none, b, weight, 1), extreme / 256.0, 0.02);
 }
 
+/* Whole differences, which are added up as bytes, have the p of the same ones in another unit. */
+static void significance_of_whole(void) {
+    double a[2][50], b[2][50], one[50], few[50];
+    size_t i, round;
+    for (round = 0; round < 20; round++) {
+        for (i = 0; i < 50; i++) {
+            b[0][i] = (double)(carnn__random(round, i) % 3);
+            a[0][i] = (double)(carnn__random(round + 100, i) % 3);
+            a[1][i] = a[0][i] / 2.0;
+            b[1][i] = b[0][i] / 2.0;
+            one[i] = 1.0;
+            few[i] = 0.25;
+        }
+        CHECK(carnn_significance(50, a[0], b[0], one, round) ==
+              carnn_significance(50, a[1], b[1], one, round));
+        CHECK(carnn_significance(50, a[0], b[0], one, round) ==
+              carnn_significance(50, a[0], b[0], few, round));
+        a[0][0] = -1e300; /* no byte */
+        CHECK(carnn_significance(50, a[0], b[0], one, round) > 0.3);
+    }
+}
+
 /* A test tells of every question and pair. Differences that are as likely as a coin's sides have a
    large p, the same difference everywhere has the smallest one, which is 1 / 10001. */
 static void test_parts(void) {
@@ -1599,6 +1621,7 @@ static void test_parts(void) {
     CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(1, a, better, one, 1), 1.0, 1e-12); /* nothing to draw from */
     significance_by_all_draws();
+    significance_of_whole();
     carnn_model_free(model);
     carnn_dataset_free(data);
 }

@@ -183,7 +183,18 @@ static void classify_csv(void) {
         CHECK_TEXT(classify_named("f.csv", "sep=\t\r\nlabel\ttext\r\nx\ta;b\r\n", 0, lenient),
                    "x|a;b\n");
     }
+    CHECK_TEXT(classify_named("f.csv", "sep=;\ntext\na, b\n\n", 0, 1), "?|a, b\n?|\n");
+    CHECK_TEXT(classify_named("f.csv", "sep=;\na, b\n", 0, 1), "?|a, b\n");
+    CHECK_TEXT(classify_named("f.csv", "sep=;\r\nx;\"a\"\n;b\n", 0, 0),
+               "f.csv:3: expected a class, found \"\\tb\"");
+    CHECK_TEXT(classify_named("f.csv", "sep=;\nx;a\ny;\"b\n", 0, 0),
+               "f.csv:3: expected a quotation mark that ends the field, found none to the end");
     CHECK_TEXT(classify_named("f.csv", "sep=;x\ny;a\n", 0, 0), "sep=|x\ny|a\n");
+    for (lenient = 0; lenient < 4; lenient++)
+        CHECK_TEXT(classify_named("f.csv", lenient / 2 ? "sep=;" : "sep=;\r\n", 0, lenient % 2),
+                   lenient % 2  ? ""
+                   : lenient / 2 ? "f.csv:1: expected a class and a text, found an empty file"
+                                 : "f.csv:1: expected a class and a text, found none");
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
@@ -192,7 +203,9 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.tsv", "\n \nlabel\ttext\nx\ta\n", 0, 1), "x|a\n");
     CHECK_TEXT(classify_named("f.tsv", "\n \nx\ta\n", 0, 1), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0, 0), "x y|a, b\n");
-    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0, 0), "x|a\n");
+    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n\xEF\xBB\xBF\"y\","
+                              "\"b\n\xEF\xBB\xBF\"\n", 0, 0), /* of files that were joined */
+               "x|a\ny|b \xEF\xBB\xBF\n");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0, 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\"\n\",b\n,c\n", 0, 0),

@@ -802,6 +802,7 @@ static void cloze_prose(void) {
     static const struct {
         const char *text, *words;
     } set[] = {{"", ""}, {" \r\n\t\n", ""}, {"\xEF\xBB\xBFHi", "Hi"}, {"--", "--"},
+               {"Hi\n\xEF\xBB\xBFHo \n\xEF\xBB\xBF", "Hi Ho"},
                {"Mr. Lee's dog.", "Mr. Lee 's dog ."}, {"by Mr.\nLee", "by Mr . Lee"},
                {"Capt. Lee, Sgt. Tom", "Capt . Lee , Sgt. Tom"},
                {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},

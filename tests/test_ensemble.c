@@ -297,8 +297,8 @@ static void ensemble_of_rows(void) {
         pair[0] = models[i];
         pair[1] = models[!i];
         CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
-        CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they were not made with the "
-                   "same --target_kind");
+        CHECK_TEXT(error.message, "model 1 and model 2 cannot be averaged: they were not made with "
+                   "the same --target_kind");
         CHECK_INT(carnn_test(pair, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
     }
     for (i = 0; i < 2; i++) carnn_model_free(models[i]);
@@ -325,8 +325,8 @@ static void ensemble_of_pieces(void) {
         snprintf(options, sizeof options, "min_count=1 %s", others[i][0]);
         pair[0] = models[0] = test_model("lm", "min_count=1 chunk=2", NULL, data);
         pair[1] = models[1] = test_model("lm", options, NULL, i == 2 ? letters : data);
-        snprintf(options, sizeof options, "models 1 and 2 cannot be averaged: they were not made "
-                 "with the same --%s", others[i][1]);
+        snprintf(options, sizeof options, "model 1 and model 2 cannot be averaged: they were not "
+                 "made with the same --%s", others[i][1]);
         CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
         CHECK_TEXT(error.message, options);
         CHECK_INT(carnn_test(pair, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
@@ -837,7 +837,7 @@ static void ensemble_refused(void) {
         ensemble_models(m[i], task, options, data[i]);
     }
     ensemble_refuses(m[0][0], m[1][0], CARNN_ENSEMBLE_MEAN,
-                     "model 1 is of the task dialog, model 2 of the task classify");
+                     "model 1 and model 2 cannot be averaged: their tasks are dialog and classify");
     ensemble_refuses(m[4][0], m[4][1], CARNN_ENSEMBLE_VOTE,
                      "models of the task answer cannot vote: they do not choose; take the mean");
     ensemble_refuses(m[0][0], m[0][1], (carnn_ensemble_rule)2, "there is no rule 2");
@@ -856,15 +856,15 @@ static void ensemble_refused(void) {
     carnn_model_free(e);
     CHECK_INT(carnn_model_create(&other, &model, more, &error), CARNN_OK);
     ensemble_refuses(m[0][0], other, CARNN_ENSEMBLE_MEAN,
-                     "models 1 and 2 cannot be averaged: their candidates or classes differ, or "
-                     "stand in another order");
+                     "model 1 and model 2 cannot be averaged: their candidates or classes differ, "
+                     "or stand in another order");
     carnn_model_free(other);
     model.task = "pair";
     CHECK_INT(carnn__set_all(&model, &training, 0, "target=relatedness grades=7", &error), 0);
     CHECK_INT(carnn_model_create(&other, &model, grades, &error), CARNN_OK);
     ensemble_refuses(m[3][0], other, CARNN_ENSEMBLE_MEAN,
-                     "models 1 and 2 cannot be averaged: their predictions are of another kind or "
-                     "number");
+                     "model 1 and model 2 cannot be averaged: their predictions are of another "
+                     "kind or number");
     carnn_model_free(other);
     memset(&desc, 0, sizeof desc);
     CHECK_INT(carnn_model_ensemble(&e, NULL, 0, &desc, &error), CARNN_ERR_ARGUMENT);
@@ -886,6 +886,50 @@ static void ensemble_refused(void) {
     }
     carnn_dataset_free(more);
     carnn_dataset_free(grades);
+}
+
+/* The model with bytes of its own, as if it were read from the file `name`. */
+static carnn_model *ensemble_named(const carnn_model *model, const char *name, void **bytes) {
+    carnn_source source = {name, NULL, carnn_model_size(model)};
+    carnn_model *loaded = NULL;
+    source.bytes = *bytes = malloc(source.size);
+    CHECK_INT(carnn_model_write(model, *bytes, source.size, NULL), CARNN_OK);
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, NULL), CARNN_OK);
+    return loaded;
+}
+
+/* Errors name files, whatever the order of the members, also where they are in one file. */
+static void ensemble_names(carnn_model *const models[2], const carnn_dataset *data) {
+    static const char *const names[] = {"short.gguf", "long.gguf"};
+    void *bytes[3];
+    carnn_model *named[2], *e, *file;
+    const carnn_model *one;
+    carnn_scores scores[3];
+    carnn_error error;
+    char message[200];
+    size_t i, k;
+    for (i = 0; i < 2; i++) {
+        for (k = 0; k < 2; k++)
+            named[k] = ensemble_named(models[k != i], names[k != i], &bytes[k]);
+        snprintf(message, sizeof message, "%s and %s cannot be averaged: they read texts up to "
+                 "different lengths", names[i], names[!i]);
+        one = e = ensemble_of(named, 2, CARNN_ENSEMBLE_MEAN);
+        CHECK_INT(carnn_test(&one, 1, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, message);
+        CHECK_INT(carnn_test((const carnn_model *const *)named, 2, data, 1, scores, &error),
+                  CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, message);
+        one = file = ensemble_named(e, "both.gguf", &bytes[2]);
+        CHECK_INT(carnn_test(&one, 1, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, "member 1 of both.gguf and member 2 of both.gguf cannot be "
+                   "averaged: they read texts up to different lengths");
+        ensemble_refuses(named[0], file, CARNN_ENSEMBLE_MEAN,
+                         "both.gguf is an ensemble itself: name its members");
+        carnn_model_free(e);
+        carnn_model_free(file);
+        for (k = 0; k < 2; k++) carnn_model_free(named[k]);
+        for (k = 0; k < 3; k++) free(bytes[k]);
+    }
 }
 
 /* Texts read up to different lengths make different batches, which cannot be averaged. */
@@ -915,9 +959,10 @@ static void ensemble_lengths(void) {
     one = e = ensemble_of(models, 2, CARNN_ENSEMBLE_MEAN);
     CHECK_INT(carnn_test(&one, 1, few, 1, &scores, &error), CARNN_OK); /* one batch for both */
     CHECK_INT(carnn_test(&one, 1, data, 1, &scores, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they read texts up to different "
-                              "lengths");
+    CHECK_TEXT(error.message, "model 1 and model 2 cannot be averaged: they read texts up to "
+                              "different lengths");
     carnn_model_free(e);
+    ensemble_names(models, data);
     for (i = 0; i < 2; i++) carnn_model_free(models[i]);
     carnn_dataset_free(few);
     carnn_dataset_free(data);
@@ -964,9 +1009,9 @@ static void ensemble_readers(void) {
     }
     for (i = 0; i < 2; i++)
         ensemble_refuses(rows[i], rows[!i], CARNN_ENSEMBLE_MEAN,
-                         "models 1 and 2 cannot be averaged: they read rows of other numbers");
+                         "model 1 and model 2 cannot be averaged: they read rows of other numbers");
     ensemble_refuses(aligned[0], aligned[1], CARNN_ENSEMBLE_MEAN,
-                     "models 1 and 2 cannot be averaged: only the latter reads alignments");
+                     "model 1 and model 2 cannot be averaged: only the latter reads alignments");
     ensemble_reader_leads(aligned[1], aligned[0], pairs);
     for (i = 0; i < 2; i++) {
         carnn_model_free(rows[i]);

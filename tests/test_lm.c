@@ -305,6 +305,34 @@ static void test_written_context(const char *options) {
     carnn_dataset_free(data);
 }
 
+/* Examples one after the other are what each is by itself. */
+static void test_next_example(const char *options) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = test_model("lm", options, NULL, data);
+    carnn_session *one = NULL, *next = NULL;
+    carnn_prediction p, q;
+    carnn_contribution part[2][64];
+    carnn_explanation e, f;
+    size_t i, k;
+    CHECK_INT(lm_fit(model, data, 1, 2, 0.02), CARNN_OK);
+    CHECK_INT(carnn_session_open(&one, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_open(&next, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        CHECK_INT(carnn_session_example(one, data, i, 1, &p, NULL), CARNN_OK);
+        CHECK_INT(carnn_session_next_example(next, data, i, 1, &q, NULL), CARNN_OK);
+        CHECK(p.score == q.score && p.tokens == q.tokens && p.example == q.example);
+        CHECK_INT(carnn_session_explain(one, 64, part[0], &e, NULL), CARNN_OK);
+        CHECK_INT(carnn_session_explain(next, 64, part[1], &f, NULL), CARNN_OK);
+        CHECK(e.count == f.count && e.rest == f.rest && e.of == f.of);
+        for (k = 0; k < carnn__min(e.count, 64); k++)
+            CHECK(part[0][k].score == part[1][k].score && part[0][k].share == part[1][k].share);
+    }
+    carnn_session_free(one);
+    carnn_session_free(next);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- the equations ---------------------------------------------------------------------------- */
 
 enum { LM_H = 6, LM_E = 5 }; /* of test_model */
@@ -903,9 +931,11 @@ static void test_odd_texts(void) {
 /* A byte order mark, lines of speakers, sentences without words, documents without sentences, words
    that look like our own: a session counts and scores as a test does. */
 static void test_odd_rows(void) {
-    static const char rows[] = "\xEF\xBB\xBF=\n\n=== empty\n= again\nA|Well, it's Fine.|sd\n"
-                               "B|--|x\nno speaker | here\n\n\tx\n</s> <unk> <s> N\n= end\n=\n";
-    static const char *const line[] = {"\xEF\xBB\xBF=", "A|Well, it's Fine.|sd", "B|--|x",
+    static const char rows[] = "\xEF\xBB\xBF=\n\n=== empty\n= again\n\xEF\xBB\xBF" "A|Well, it's "
+                               "Fine.|sd\nB|--|x\nno speaker | here\n\n\tx\n</s> <unk> <s> N\n"
+                               "= end\n=\n";
+    static const char *const line[] = {"\xEF\xBB\xBF=", "\xEF\xBB\xBF" "A|Well, it's Fine.|sd",
+                                       "B|--|x",
                                        "no speaker | here", "", "\tx", "</s> <unk> <s> N"};
     carnn_dataset *data = lm_data(rows);
     carnn_model *model = lm_model("icarnn", NULL, data);
@@ -1066,6 +1096,9 @@ int main(void) {
     test_written_context("cell=ncarnn context=previous");
     test_written_context("cell=lstm chunk=50");
     test_written_context("cell=rnn chunk=4 skip=3");
+    test_next_example("cell=icarnn chunk=3");
+    test_next_example("cell=lstm chunk=50 layers=2");
+    test_next_example("cell=ncarnn");
     test_written_context("cell=rnn chunk=4 normalise=batch");
     test_unknown_label();
     test_lower();

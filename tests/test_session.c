@@ -479,7 +479,7 @@ static void session_parts(void) {
     } set[] = {{"dialog", "embedding=6", "1 a\tb\n1 c\td\n", "the last prediction has no part 0"},
                {"lm", "", "a b c\na c\n", "the last prediction has no part 0"},
                {"signal", "embedding=1", "a\t1\t2\nb\t2\t1\n",
-                "a model of the task signal does not predict from texts; it does read rows"}};
+                "a model of the task signal cannot predict from texts; it can read rows"}};
     size_t i;
     for (i = 0; i < CARNN__COUNT(set); i++) {
         carnn_dataset *data = test_data(set[i].task, set[i].text, strlen(set[i].text), 0, 0);

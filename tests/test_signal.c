@@ -282,11 +282,11 @@ static void signal_columns(void) {
         "s:1: expected no more columns than the first table has, found \"z\"", "",
         "s:1: expected the column \"the y\", as in the first table, found \"x\""};
     static const char *const refused[] = {
-        "", "", "s: expected \"x\" as number 1 of the columns of numbers, as the model was trained "
+        "", "", "s: expected \"x\" as number 1 of the columns of numbers, as model was trained "
                 "with, found \"the y\"",
-        "s: expected 2 columns of numbers, as the model was trained with, found 1",
-        "s: expected 2 columns of numbers, as the model was trained with, found 3", "",
-        "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained "
+        "s: expected 2 columns of numbers, as model was trained with, found 1",
+        "s: expected 2 columns of numbers, as model was trained with, found 3", "",
+        "s: expected \"the y\" as number 2 of the columns of numbers, as model was trained "
         "with, found \"x\""};
     signal_rows rows = {NULL, "kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data, *part;

@@ -503,7 +503,8 @@ static void test_lines(void) {
     } sample[] = {
         {"", ""},       {"a", "a|"},          {"a\n", "a|"},           {"a\r\nb", "a|b|"},
         {"\n", "|"},    {"a\n\nb\r\n", "a||b|"}, {"a\rb\r\r\n", "a\rb\r|"}, {"\r", "|"},
-        {"\xEF\xBB\xBF" "a\n\xEF\xBB\xBF" "b", "a|\xEF\xBB\xBF" "b|"},  {"\xEF\xBB", "\xEF\xBB|"},
+        {"\xEF\xBB\xBF" "a\n\xEF\xBB\xBF" "b\nc\xEF\xBB\xBF", "a|b|c\xEF\xBB\xBF|"},
+        {"\xEF\xBB", "\xEF\xBB|"}, {"a\n\xEF\xBB\xBF\r\n\xEF\xBB\xBF", "a|||"},
     };
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
         carnn_source source = test_source("s", sample[i].text, strlen(sample[i].text));
