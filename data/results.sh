@@ -55,6 +55,7 @@ yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2)
 
 cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 cells MEMBER=icarnn,ncarnn,scarnn,reduce=2,icarnn ncarnn scarnn,icarnn ncarnn scarnn reduce=2;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed SEED > cells.managers
+cells MEMBER=scarnn:hops=0:kb-rows=5,scarnn:history=6,reduce=2:kb-rows=5,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6 reduce=2:kb-rows=5;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed SEED > cells.managers
 cells | | CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > seeds.managers
 cells | | CELLS="icarnn ncarnn scarnn reduce=2" sh data/yardstick.sh dev BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed 1 > four.dev
 cells | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > nine.managers

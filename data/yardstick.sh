@@ -9,8 +9,9 @@
 #                    wording of the right reply is right, too), and within: the share of these that
 #                    have the right wording as well. All with standard errors over dialogs.
 # MEMBERS=3 in front of the command: an ensemble of three models instead of one; CELLS="icarnn ncarnn":
-# of a model of each of these cells; reduce=2 in the place of a cell: of one with the option --reduce 2.
-# Their seeds are 1, 2, 3 and so on, or all that of --seed. It takes the mean of the probabilities.
+# of a model of each of these cells; reduce=2 in the place of a cell: of one with the option --reduce 2;
+# scarnn:hops=0:history=6: of one with this cell and these options. Their seeds are 1, 2, 3 and so on, or
+# all that of --seed. It takes the mean of the probabilities.
 # CARNN=PROGRAM: this one instead of ./carnn.
 # The mean counts each fold alike, as nobody knows how many managers speak like which. Two such runs are
 # compared, dialog by dialog, by
@@ -62,12 +63,15 @@ train() {
     held=$1 number=0
     shift
     rm -f "$work"/member-*.gguf
-    for cell in ${CELLS:-default}; do
-        case $cell in
-            default) model= ;;
-            *=*) model="--${cell%%=*} ${cell#*=}" ;;
-            *) model="--cell $cell" ;;
-        esac
+    for member in ${CELLS:-default}; do
+        model=
+        for part in $(echo "$member" | tr : ' '); do
+            case $part in
+                default) ;;
+                *=*) model="$model --${part%%=*} ${part#*=}" ;;
+                *) model="$model --cell $part" ;;
+            esac
+        done
         end=$((number + members))
         while [ $number -lt $end ]; do
             number=$((number + 1))

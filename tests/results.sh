@@ -238,11 +238,12 @@ chmod +x bot
 printf '1 hi\tcote is a nice place\n2 cote R_price cheap\n3 bye\t you are welcome\n\n1 hi\tok\n' > trn
 printf '1 hi\tok\n2 so\tcote is a nice place\n\n' > dev
 printf 'a\nb\na\n' > names
-CARNN=./bot CELLS='lstm reduce=2' MEMBERS=2 sh data/yardstick.sh names none trn dev > counts 2> err
+CARNN=./bot CELLS='lstm scarnn:reduce=2:history=6' MEMBERS=2 sh data/yardstick.sh names none trn dev > counts 2> err
 prints "fold, dialog, turns, right, in meaning" "a 1 2 1 2,a 2 2 1 2,b 1 1 1 1," cat counts
 prints "dialogs trained on" "1,1,1,1,2,2,2,2," cat trained
-for option in '1 .*--cell lstm' '2 .*--cell lstm' '3 .*--reduce 2' '4 .*--reduce 2'; do
-    check "of both folds a member: $option" [ "$(grep -c -e "--seed $option" calls)" -eq 2 ]
+for option in '1 .*txt --cell lstm' '2 .*txt --cell lstm' \
+    '3 .*txt --cell scarnn --reduce 2 --history 6' '4 .*txt --cell scarnn --reduce 2 --history 6'; do
+    check "of both folds a member: $option" [ "$(grep -c -e "--seed $option\$" calls)" -eq 2 ]
 done
 check "an ensemble of four" grep -q '^test .*-1.* .*-4.gguf --data .*held.txt --ensemble mean' calls
 echo b >> names
