@@ -55,10 +55,12 @@ yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2)
 
 cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 cells MEMBER=icarnn,ncarnn,scarnn,reduce=2,icarnn ncarnn scarnn,icarnn ncarnn scarnn reduce=2;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed SEED > cells.managers
-cells MEMBER=scarnn:hops=0:kb-rows=5,scarnn:history=6,reduce=2:kb-rows=5,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6 reduce=2:kb-rows=5;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed SEED > cells.managers
+cells MEMBER=scarnn:hops=0:kb-rows=5,scarnn:history=6,reduce=2:kb-rows=5,icarnn ncarnn scarnn:hops=0:kb-rows=5,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6 reduce=2:kb-rows=5;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed SEED > cells.managers
 cells | | CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > seeds.managers
 cells | | CELLS="icarnn ncarnn scarnn reduce=2" sh data/yardstick.sh dev BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed 1 > four.dev
 cells | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > nine.managers
+cells | | CELLS="icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6 reduce=2:kb-rows=5" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > five.managers
+cells MEMBER=icarnn ncarnn scarnn:hops=0:kb-rows=5,icarnn ncarnn scarnn:hops=0:kb-rows=5 scarnn:history=6 reduce=2:kb-rows=5 | | CELLS="MEMBER" sh data/yardstick.sh dev BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --seed 1 > parts.dev
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
 hops OPTION=--cell icarnn --hops 0,--cell ncarnn --hops 0,--cell scarnn --hops 0,--cell icarnn,--cell ncarnn,--cell scarnn,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1,--reduce 2;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
