@@ -8613,7 +8613,7 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
     size_t open;
     if (carnn__begins(l->rest, "sep=") && l->rest.length > 4 && l->rest.at[4] == separator &&
         (l->rest.length == 5 || carnn__among(l->rest.at[5], "\r\n")))
-        carnn__skip(&l->rest, 5), carnn__next_line(l);
+        carnn__next_line(l);
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
         in->buffer = (char *)carnn__copy(in->allocator, l->rest.at, l->rest.length, 1);
