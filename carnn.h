@@ -8551,11 +8551,19 @@ static int carnn__csv_named(const char *name) {
 typedef struct carnn__quotes {
     int inside; /* of a quoted field */
     int begins; /* a field: nothing but blanks so far */
+    int row;    /* begins: nothing but byte order marks so far */
 } carnn__quotes;
 
 /* Is byte *i a mark that opens or closes a quoted field? Two in a row within a field stand for one:
-   then *i moves on to the second. */
-static int carnn__csv_quote(carnn__span file, size_t *i, carnn__quotes *q) {
+   then *i moves on to the second. Or is it a byte order mark, to whose end *i then moves on? A
+   quotation mark may follow it. */
+static int carnn__csv_mark(carnn__span file, size_t *i, carnn__quotes *q) {
+    carnn__span rest = {file.at + *i, file.length - *i};
+    if (q->row && carnn__begins(rest, CARNN__ORDER_MARK)) {
+        *i += strlen(CARNN__ORDER_MARK) - 1;
+        return 1;
+    }
+    q->row = !q->inside && *rest.at == '\n';
     if (file.at[*i] != '"' || !(q->inside || q->begins)) return 0;
     if (q->inside && *i + 1 < file.length && file.at[*i + 1] == '"') {
         ++*i;
@@ -8567,13 +8575,14 @@ static int carnn__csv_quote(carnn__span file, size_t *i, carnn__quotes *q) {
 }
 
 static char carnn__csv_separator(carnn__span file) {
-    carnn__quotes q = {0, 1};
+    carnn__quotes q = {0, 1, 1};
     size_t i;
     int any = 0; /* the row is not blank */
     for (i = 0; i < file.length && (q.inside || !any || file.at[i] != '\n'); i++) {
         char c = file.at[i];
-        any |= (unsigned char)c > ' ';
-        if (carnn__csv_quote(file, &i, &q)) continue;
+        int mark = carnn__csv_mark(file, &i, &q);
+        any |= !q.row && (unsigned char)c > ' ';
+        if (mark) continue;
         if (!q.inside && (c == ',' || c == ';' || c == '\t')) return c;
         q.begins = c == '\n' || (q.begins && c == ' ');
     }
@@ -8583,16 +8592,11 @@ static char carnn__csv_separator(carnn__span file) {
 /* Rows of a buffer become lines. Returns the row of a quotation mark that none closes, or 0. */
 static size_t carnn__csv_rows(carnn__span *rows, char separator) {
     char *file = (char *)(uintptr_t)rows->at;
-    carnn__quotes q = {0, 1};
+    carnn__quotes q = {0, 1, 1};
     size_t i, n = 0, row = 1;
     for (i = 0; i < rows->length; i++) {
-        carnn__span rest = {file + i, rows->length - i};
         char c = file[i];
-        if ((!n || file[n - 1] == '\n') && carnn__begins(rest, CARNN__ORDER_MARK)) {
-            i += strlen(CARNN__ORDER_MARK) - 1; /* a quotation mark may follow it */
-            continue;
-        }
-        if (carnn__csv_quote(*rows, &i, &q)) continue;
+        if (carnn__csv_mark(*rows, &i, &q)) continue;
         if (q.inside) {
             if (c == '\n' || c == '\r') c = ' ';
         } else {
@@ -8608,12 +8612,12 @@ static size_t carnn__csv_rows(carnn__span *rows, char separator) {
 
 /* Makes lines of the rows of a source, all of which is at hand. */
 static carnn_status carnn__csv_lines(carnn__input *in) {
-    carnn__lines *l = &in->lines;
+    carnn__lines *l = &in->lines, first = *l;
     char separator = carnn__csv_separator(l->rest);
     size_t open;
-    if (carnn__begins(l->rest, "sep=") && l->rest.length > 4 && l->rest.at[4] == separator &&
-        (l->rest.length == 5 || carnn__among(l->rest.at[5], "\r\n")))
-        carnn__next_line(l);
+    if (carnn__next_line(&first) && first.line.length == 5 && carnn__begins(first.line, "sep=") &&
+        first.line.at[4] == separator)
+        *l = first;
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
         in->buffer = (char *)carnn__copy(in->allocator, l->rest.at, l->rest.length, 1);

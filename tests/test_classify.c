@@ -190,6 +190,7 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "sep=;\nx;a\ny;\"b\n", 0, 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
     CHECK_TEXT(classify_named("f.csv", "sep=;x\ny;a\n", 0, 0), "sep=|x\ny|a\n");
+    CHECK_TEXT(classify_named("f.csv", "sep=;\rx\ny;a\n", 0, 0), "sep=|x\ny|a\n"); /* one row */
     for (lenient = 0; lenient < 4; lenient++)
         CHECK_TEXT(classify_named("f.csv", lenient / 2 ? "sep=;" : "sep=;\r\n", 0, lenient % 2),
                    lenient % 2 ? "" : "f.csv:1: expected a class and a text, found none");
@@ -204,6 +205,13 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n\xEF\xBB\xBF\"y\","
                               "\"b\n\xEF\xBB\xBF\"\n", 0, 0), /* of files that were joined */
                "x|a\ny|b \xEF\xBB\xBF\n");
+    /* of which the first ones were empty, or had a blank row */
+    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\xEF\xBB\xBF\xEF\xBB\xBF\"x,y\";a\n", 0, 0),
+               "x,y|a\n");
+    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\n\xEF\xBB\xBF\"x,y\";a\n", 0, 0), "x,y|a\n");
+    CHECK_TEXT(classify_named("f.csv", "\n\xEF\xBB\xBF\nx;a, b\n", 0, 0), "x|a, b\n");
+    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\xEF\xBB\xBFsep=;\r\nx;a, b\n", 0, 0),
+               "x|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0, 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\"\n\",b\n,c\n", 0, 0),
