@@ -8015,9 +8015,9 @@ static size_t carnn__dash(carnn__span s) {
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
     carnn__prose p = {words, size, 0};
     carnn__span rest = {text, length}, piece;
-    carnn__skip_order_mark(&rest);
     while (rest.length) {
         size_t dash = 0, gap; /* to what follows in the line */
+        carnn__skip_order_mark(&rest); /* at the start, and where files have been joined */
         for (piece = rest; rest.length && !carnn__blank(*rest.at); carnn__skip(&rest, 1)) {
             dash = carnn__dash(rest);
             if (dash) break;
@@ -8029,7 +8029,6 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
         if (dash) carnn__prose_word(&p, ' ', carnn__span_of("--"));
         carnn__skip(&rest, dash);
         while (rest.length && carnn__blank(*rest.at)) carnn__skip(&rest, 1);
-        carnn__skip_order_mark(&rest); /* where files have been joined */
     }
     return carnn__prose_end(&p);
 }
@@ -25856,13 +25855,17 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
 
 /* --- which models can be averaged ------------------------------------------------------------ */
 
+/* What messages call one of several models: "a.gguf", or by its number, for which there is room. */
+static const char *carnn__one_of(const carnn_model *const *models, size_t m, char number[32]) {
+    snprintf(number, 32, "model %zu", m + 1);
+    return carnn__model_name(models[m], number);
+}
+
 static carnn_status carnn__not_alike(const carnn_model *const *models, size_t m, const char *why,
                                      carnn_error *error) {
-    char number[32];
-    snprintf(number, sizeof number, "model %zu", m + 1);
+    char first[32], other[32];
     return carnn__refuse(error, "%s and %s cannot be averaged: %s",
-                         carnn__model_name(models[0], "model 1"),
-                         carnn__model_name(models[m], number), why);
+                         carnn__one_of(models, 0, first), carnn__one_of(models, m, other), why);
 }
 
 /* The option that keeps two models from being averaged, as they choose for other parts of the same
@@ -25923,12 +25926,10 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
     if (!count || count > CARNN_MEMBERS_MAX)
         return carnn__refuse(error, "an ensemble of %zu models, expected 1 to %d", count,
                              CARNN_MEMBERS_MAX);
-    for (m = 0; m < count; m++) {
-        snprintf(number, sizeof number, "model %zu", m + 1);
+    for (m = 0; m < count; m++)
         if (models[m]->member_count)
             return carnn__refuse(error, "%s is an ensemble itself: name its members",
-                                 carnn__model_name(models[m], number));
-    }
+                                 carnn__one_of(models, m, number));
     if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
     k = carnn__simd_select(models[0]->desc.simd);
     if (!models[0]->task->session || !k)

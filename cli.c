@@ -1130,11 +1130,15 @@ static void warn_of_data(const carnn_dataset *set, const list *files) {
 }
 
 /* ==== train ================================================================================== */
+typedef struct run_log { /* of epochs, or of probes */
+    FILE *file;  /* NULL: none */
+    line before; /* of what a resumed run has found there, the lines that are not done with */
+} run_log;
+
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
-    FILE *log, *probe;
-    line log_before, probe_before; /* what is left to compare of what a resumed run found there */
+    run_log log, probe;
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
@@ -1177,16 +1181,16 @@ static void end_last_line(FILE *f, const char *name) {
     if (written) fclose(written);
 }
 
-/* before: takes what a resumed run finds in its log; nothing where that is a pipe or cannot be
-   read. */
-static void begin_log(FILE **f, const char *name, line *before) {
+/* A resumed run compares with what it finds; with nothing where that is a pipe or unreadable. */
+static void begin_log(run_log *log, const char *name) {
     carnn_source source = {.name = name};
-    if (!*f) return;
-    if (arg.resume) end_last_line(*f, name);
-    else if (!(*f = freopen(name, "w", *f)))
+    if (!log->file) return;
+    if (arg.resume) {
+        end_last_line(log->file, name);
+        if (is_file(name))
+            (void)carnn_file_read(&source, &log->before.text, &log->before.length, NULL);
+    } else if (!(log->file = freopen(name, "w", log->file)))
         say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
-    if (arg.resume && is_file(name))
-        (void)carnn_file_read(&source, &before->text, &before->length, NULL);
 }
 
 /* Does the line end before its object does? A run that was killed may have left such a line, or one
@@ -1200,10 +1204,10 @@ static int is_cut_off(const char *s) {
 
 /* Has the epoch been logged before? A run that was killed may have come further than its last
    checkpoint, from which the same epochs follow again. Lines up to this one are done with. */
-static int is_logged(line *before, const carnn_progress *p, double loss) {
+static int is_logged(run_log *log, const carnn_progress *p, double loss) {
     line l = {NULL, 0, 0, 0};
     double epoch, found;
-    while (cut_line(before, &l))
+    while (cut_line(&log->before, &l))
         if (sscanf(l.text, "{\"epoch\": %lf, \"loss\": %lf,", &epoch, &found) == 2 &&
             epoch == (double)p->epoch && fabs(found - loss) <= 1e-8 * fabs(loss) &&
             !is_cut_off(l.text))
@@ -1212,30 +1216,32 @@ static int is_logged(line *before, const carnn_progress *p, double loss) {
 }
 
 static void log_epoch(const carnn_progress *p) {
-    log_line(job.log, p, p->loss);
-    if (p->scores) json(job.log, "'valid': {%m}", p->scores);
-    json(job.log, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
+    FILE *f = job.log.file;
+    log_line(f, p, p->loss);
+    if (p->scores) json(f, "'valid': {%m}", p->scores);
+    json(f, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
          "'memory_mib': %g}\n", (double)p->best_epoch, p->lr, p->gradient_norm, p->rate, p->seconds,
          peak_memory());
-    fflush(job.log);
+    fflush(f);
 }
 
 static void log_probe(const carnn_progress *p) {
+    FILE *f = job.probe.file;
     char name[LONGEST_NAME];
     size_t i;
-    log_line(job.probe, p, p->probe->loss);
-    json(job.probe, "'states': {");
+    log_line(f, p, p->probe->loss);
+    json(f, "'states': {");
     for (i = 0; i < CARNN_PROBE_STEPS; i++) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
-        json(job.probe, "%s: %g", name, p->probe->log_norm[i]);
+        json(f, "%s: %g", name, p->probe->log_norm[i]);
     }
-    json(job.probe, "}, 'activations': {");
+    json(f, "}, 'activations': {");
     for (i = 0; i < CARNN_PROBE_BINS; i++) { /* from where */
         snprintf(name, sizeof name, "%g", -1.0 + 2.0 / CARNN_PROBE_BINS * (double)i);
-        json(job.probe, "%s: %g", name, p->probe->share[i]);
+        json(f, "%s: %g", name, p->probe->share[i]);
     }
-    json(job.probe, "}}\n");
-    fflush(job.probe);
+    json(f, "}}\n");
+    fflush(f);
 }
 
 /* A line of progress; `live`: over the last one. */
@@ -1271,14 +1277,11 @@ static void end_progress(void) {
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain();
     (void)user;
-    if (!job.begun++) {
-        begin_log(&job.log, arg.log, &job.log_before);
-        begin_log(&job.probe, arg.probe, &job.probe_before);
-    }
+    if (!job.begun++) begin_log(&job.log, arg.log), begin_log(&job.probe, arg.probe);
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
-    if (job.log && p->epoch_ended && !is_logged(&job.log_before, p, p->loss)) log_epoch(p);
-    if (p->probe && !is_logged(&job.probe_before, p, p->probe->loss)) log_probe(p);
+    if (job.log.file && p->epoch_ended && !is_logged(&job.log, p, p->loss)) log_epoch(p);
+    if (p->probe && !is_logged(&job.probe, p, p->probe->loss)) log_probe(p);
     if (!arg.quiet && (live || p->epoch_ended)) show_progress(p, live);
     return interrupted;
 }
@@ -1473,8 +1476,8 @@ static void train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     atexit(remove_new_logs);
-    job.log = open_log(arg.log, &new_log[0]);
-    job.probe = open_log(arg.probe, &new_log[1]);
+    job.log.file = open_log(arg.log, &new_log[0]);
+    job.probe.file = open_log(arg.probe, &new_log[1]);
     check_files(); /* once more: where letters' case does not matter, a log that is new may be the
                       model file */
     arg.training.resume = arg.resume;
@@ -1487,8 +1490,8 @@ static void train(void) {
     else exit_code = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
     if (!exit_code && !folds) tell_training();
-    close_result(job.log, arg.log);
-    close_result(job.probe, arg.probe);
+    close_result(job.log.file, arg.log);
+    close_result(job.probe.file, arg.probe);
 }
 
 /* ==== test =================================================================================== */
