@@ -140,8 +140,9 @@
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision. Of the
-   papers: readers that mark an answer in a text (HotpotQA, NarrativeQA) and dialog models that
-   write (Persona-Chat).
+   papers: readers that mark an answer in a text (HotpotQA, NarrativeQA), dialog models that have a
+   persona, whether they choose or write (Persona-Chat), speech recognition (WSJ, with CTC), and
+   what Tay et al. 2018 put beside word vectors (CoVe, characters of words, parts of speech).
 
    CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
@@ -2217,8 +2218,8 @@ typedef struct carnn__norm {
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
      the gate whose bias does not start at 0, its initial value,
-     vectors of each gate beside its bias, which every gate then has, 3 (alpha, beta1, beta2:
-     multiplicative integration, which replaces the sum of the projections in every gate) or 0,
+     vectors of each gate where multiplicative integration replaces the sum of the projections, in
+     every gate: 4 (bias, alpha, beta1, beta2) or, of its simple form, 1 (bias); else 0,
      initial value of alpha, of the betas,
      flags
 
@@ -2255,16 +2256,18 @@ typedef struct carnn__norm {
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
       3, 3, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE)           \
     X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration",                                \
-      1, 1, 0, 1,  0, 0,  0, 0.0f,  3, 2.0f, 0.5f, CARNN__NORMALISES)                              \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  4, 2.0f, 0.5f, CARNN__NORMALISES)                              \
     X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration",                            \
-      4, 4, 0, 4,  0, 5,  0, 0.0f,  3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES |     \
+      4, 4, 0, 4,  0, 5,  0, 0.0f,  4, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES |     \
                                                    CARNN__FORGET_GATE)                             \
     X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration",                                \
-      3, 3, 0, 3,  0, 4,  0, 0.0f,  3, 1.0f, 1.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)         \
+      3, 3, 0, 3,  0, 4,  0, 0.0f,  4, 1.0f, 1.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)         \
     X(lin_rnn, linear, "lin-rnn", "RNN without tanh",                                              \
       1, 1, 0, 1,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                           \
     X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh",                                     \
-      1, 1, 0, 1,  0, 0,  0, 0.0f,  3, 2.0f, 0.5f, 0)                                              \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  4, 2.0f, 0.5f, 0)                                              \
+    X(mi_rnn_simple, rnn, "mi-rnn-simple", "mi-rnn whose projections are only multiplied",         \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  1, 0.0f, 0.0f, 0)                                              \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -2341,7 +2344,7 @@ typedef struct carnn__scan {
     float *dpx;            /* likewise */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
-    float *dvectors;       /* (B, 4 gates h) of bias, alpha, beta1, beta2, by sequence */
+    float *dvectors;       /* (B, vectors gates h) of bias, alpha, beta1, beta2, by sequence */
 } carnn__scan;
 
 /* Steps [t0, t1), backward from the last to the first. */
@@ -2374,7 +2377,7 @@ typedef struct carnn__lanes {
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;           /* (tape h), (h), (h) */
     float *dh, *dc, *dpx, *dpc, *dph;    /* (h), (h), and as px, pc, ph */
-    float *dvectors;                     /* (4 gates h) */
+    float *dvectors;                     /* (vectors gates h) */
     float *dx;                           /* (h); NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
@@ -4940,8 +4943,9 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
    over the steps of each sequence, then over sequences, so threads change no bit.
 
    alpha = 0 and beta1 = beta2 = 1 give the plain sum of the projections (Eq. 6.1); alpha = 1 and
-   beta1 = beta2 = 0 the simple form (Eq. 6.2); alpha = 1 and b = b' + beta1 * beta2 the form with
-   two biases, (m + beta1) * (n + beta2) + b' (Eq. 6.3).
+   b = b' + beta1 * beta2 the form with two biases, (m + beta1) * (n + beta2) + b' (Eq. 6.3). In
+   mi-rnn-simple alpha is always 1, and beta1 and beta2 are 0: a = m * n + b (Eq. 6.2). Where h_0 is
+   0 its first state is tanh(b), whatever the input.
 
    Initial values of alpha, beta1, beta2 and b, as in the thesis: mi-rnn 2, 0.5, 0.5, 0 and mi-lstm
    1, 0.5, 0.5, 0, those of text8 (section 6.3.2), mi-gru 1, 1, 1, 0 (section 6.3.4). The thesis has
@@ -4950,6 +4954,7 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
 
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     vec a = get(r, r->px, g), slope;
+    if (r->kind->vectors == 1) return fma(a, get(r, r->ph, g), get(r, r->bias, g));
     if (r->kind->vectors) {
         slope = fma(get(r, r->alpha, g), a, get(r, r->beta1, g));
         a = fma(get(r, r->beta2, g), a, get(r, r->bias, g));
@@ -4961,11 +4966,17 @@ static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
 }
 
 static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size_t g, vec da) {
-    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha = get(r, r->alpha, g), dan = mul(da, n);
+    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha, dan = mul(da, n);
     size_t gates = r->kind->gates;
+    add_to(r, r->dvectors, g, da); /* b, alpha, beta1, beta2 */
+    if (r->kind->vectors == 1) {
+        add_to(r, r->dpx, g, dan);
+        put(r, r->dph, g, mul(da, m));
+        return;
+    }
+    alpha = get(r, r->alpha, g);
     add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
     put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
-    add_to(r, r->dvectors, g, da); /* b, alpha, beta1, beta2 */
     add_to(r, r->dvectors, gates + g, mul(dan, m));
     add_to(r, r->dvectors, 2 * gates + g, dan);
     add_to(r, r->dvectors, 3 * gates + g, mul(da, m));
@@ -5071,7 +5082,7 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     put(r, with_tanh ? r->dc : r->dh, 0, faded(mul(f, Dc)));
 }
 
-/* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
+/* --- vanilla RNN, mi-rnn and mi-rnn-simple ------------------------------------------------------
    h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b (Zhang 2019, Eq. 2.7); backward
    da = (1 - h^2) * D. No tape. In lin-rnn and lin-mi-rnn h = a (Zhang 2019, section 6.3.1). */
 
@@ -5466,7 +5477,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
     r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
-    r.alpha = (float *)s->alpha; /* NULL in cells without vectors, as the next three */
+    r.alpha = (float *)s->alpha; /* NULL where a cell has none, as the next three */
     r.beta1 = (float *)s->beta1;
     r.beta2 = (float *)s->beta2;
     r.bias = (float *)s->bias;
@@ -5485,7 +5496,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.dpx = back ? s->dpx + input * k->gates * h : NULL;
     r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
     r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
-    r.dvectors = back && k->vectors ? s->dvectors + b * 4 * k->gates * h : NULL;
+    r.dvectors = back && k->vectors ? s->dvectors + b * k->vectors * k->gates * h : NULL;
     return r;
 }
 
@@ -5528,7 +5539,7 @@ static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K
     CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
     CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
     CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
-    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, 4 * k->gates);
+    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, k->vectors * k->gates);
 }
 
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
@@ -5680,7 +5691,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                  0.0f);
     cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->set_gate * h, h,
                                     k->set_bias);
-    if (k->vectors) {
+    if (k->vectors > 1) {
         cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
         carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
         carnn__cell_vector(store, prefix, "beta2", all, 0, all, k->beta);
@@ -5953,7 +5964,7 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
     s->dpx = carnn__floats(arena, U, r->kind->gates * h);
     s->dpc = carnn__floats(arena, B, r->kind->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
-    if (r->kind->vectors) s->dvectors = carnn__floats(arena, B, 4 * r->kind->gates * h);
+    s->dvectors = carnn__floats(arena, B, r->kind->vectors * r->kind->gates * h);
     if (recurrent) r->previous = carnn__floats(arena, N, h);
 }
 
@@ -6375,8 +6386,8 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
-    if (r->kind->vectors) {
-        s->bias = carnn__cell_weight(r, r->cell->bias);
+    if (r->kind->vectors) s->bias = carnn__cell_weight(r, r->cell->bias);
+    if (r->kind->vectors > 1) {
         s->alpha = carnn__cell_weight(r, r->cell->alpha);
         s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
         s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
@@ -6437,7 +6448,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
     memset(s->dpc, 0, r->kind->context_gates * bytes);
-    if (r->kind->vectors) memset(s->dvectors, 0, 4 * r->kind->gates * bytes);
+    if (r->kind->vectors) memset(s->dvectors, 0, r->kind->vectors * r->kind->gates * bytes);
     if (r->shares) memset(carnn__cell_dpx(r), 0, r->inputs * width * sizeof(float));
     if (r->cell->normal) memset(s->dpx, 0, s->seq->rows * width * sizeof(float));
     carnn__cell_scan(r, e);
@@ -6445,8 +6456,9 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
         e->k->add(s->dpx + row * width,
                   r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
-    for (i = 0; r->kind->vectors && i < 4; i++) /* the bias, alpha, beta1, beta2 */
-        carnn__column_sums(e, s->seq->sequences, width, s->dvectors + i * width, 4 * width,
+    for (i = 0; i < r->kind->vectors; i++) /* the bias, alpha, beta1, beta2 */
+        carnn__column_sums(e, s->seq->sequences, width, s->dvectors + i * width,
+                           r->kind->vectors * width,
                            carnn__piece(r->store, r->g, r->cell->bias + i));
 }
 
@@ -22298,6 +22310,7 @@ static const carnn__task carnn__answer_task = {
    itself, divided by the number of its words: the default of an RCRN whose cell reads a context.
    Dropout is on E w_i, between layers, and on v. The vectors of the data's words are trained, also
    where a file has them (the paper trains none); those of words that only the file has are not.
+   E w in the paper also has a vector from a translation model (CoVe) and maybe one of characters.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22818,7 +22831,8 @@ static const carnn__task carnn__pair_task = {
      --model weighted    y = sum_i s_i E d_i, with s as above
 
    --normalise everywhere also normalises what goes into each tanh of the attentive reader (Zhang
-   2019, 6.3.5). --anonymous 1: candidates are names without a meaning (@@NAMES).
+   2019, 6.3.5, whose reader has one direction). --anonymous 1: candidates are names without a
+   meaning (@@NAMES).
 
    Dropout is on E d_i and E q_i, and between layers; the paper has none (section 5.1).
    ============================================================================================= */

@@ -3425,7 +3425,7 @@ static void help(void) {
     else if (!arg.files.count) list_commands(stdout);
     else if (is_word(&g, "cells"))
         for (i = 0; carnn_cell_name(i); i++)
-            printf("  %-13s%s\n", carnn_cell_name(i), carnn_cell_title(i));
+            printf("  %-15s%s\n", carnn_cell_name(i), carnn_cell_title(i));
     else if (!c && !task) unknown("command", &g);
     else {
         if (c) help_command(c);

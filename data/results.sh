@@ -42,6 +42,8 @@ demo OPTION=,--hops 0,--reduce 2 | quick | ./carnn train --task dialog --train d
 
 task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
+task6 CELL=carnn-high | | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
+task6 | | ./carnn train --task dialog --hops 0 --match 0 --told 0 --balance 0 --word-dropout 0 DIALOGS --out plain.gguf
 task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
 task6-seeds SEED=1,2,3,4,5 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data BABI6-dev.txt
 
