@@ -78,10 +78,11 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   and behind it `const carnn__task tag_task = {...};`. Its fields are explained at struct
-   carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping, checkpoints,
-   model files, sessions, cross-validation and the gradient check then work. A file that includes
-   cli.c in the place of the last two lines is a command line that has the task. It may use:
+   and behind it `const carnn__task tag_task = {...};`, not static. Its fields are explained at
+   struct carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping,
+   checkpoints, model files, sessions, cross-validation and the gradient check then work. A file
+   that includes cli.c in the place of the last two lines is a command line that has the task. It
+   may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -115,8 +116,8 @@
    carnn__aligned, carnn__overlap, carnn__shares; in @@LOSS carnn__candidates. Every part clears the
    d of its own output in _forward. carnn__compare and carnn__attentive need a `measure` that tells
    2 m n, the entries of the matrices of a pair of m and n words, as the second size. These names
-   stay within a minor version; everything else that begins with carnn__ is private. A model file
-   names its task: only programs that have it can load the model.
+   and those in examples/tagger.c stay within a minor version; everything else that begins with
+   carnn__ is private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -284,7 +285,8 @@ typedef struct carnn_allocator {
 /* A file by name or bytes. A file of data that is packed by gzip is unpacked, where that program is
    at hand; a model file is not. */
 typedef struct carnn_source {
-    const char *name;  /* file name, or what errors should call the bytes [(memory)] */
+    const char *name;  /* file name, or what errors should call the bytes [(memory); those of a
+                          model: model in memory] */
     const void *bytes; /* NULL: read the file `name` */
     size_t size;       /* of `bytes` */
 } carnn_source;
@@ -434,8 +436,8 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
 
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
    the library's own string: `value` need not live on. CARNN_ERR_ARGUMENT: the message names the
-   option and, of a number, the range. Here and in carnn_option_get the description that does not
-   have the option (see `place`) may be NULL. */
+   option and what it may be. Here and in carnn_option_get the description that does not have the
+   option (see `place`) may be NULL. */
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
@@ -1010,7 +1012,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
 
 /* dialog: adds something said to the history, or a fact as a line of data has it behind its number,
-   "saffron_house R_wait 20". What was asked is then answered by a reply to "<SILENCE>". */
+   "saffron_house R_wait 20". What was asked is then answered by a reply to "<SILENCE>". A program
+   that keeps what the history gets, replies included, can go on later in another session, which
+   hears it first: the answers are the same. */
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error);
 
@@ -7743,9 +7747,11 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
 
 /* --- files by name ---------------------------------------------------------------------------- */
 
-/* The end of a file name, short enough for an error message: whole characters of UTF-8. */
+/* The end of a file name, short enough for an error message: whole characters of UTF-8. An empty
+   name is shown in quotation marks. */
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
+    if (!length) return "\"\"";
     if (length > most) name += length - most;
     while (length > most && (*name & 0xC0) == 0x80) name++;
     return name;
@@ -9202,12 +9208,16 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
-/* "f.txt:3: expected `what`, found" the target of item i. */
+/* "f.txt:3: expected `what`, found" the target of item i: a name, or the grade of a pair. */
 static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
                                        carnn_error *error) {
     carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line,
                        error};
-    return carnn__expected(&at, what, carnn__target(data, i));
+    carnn__span found = carnn__target(data, i);
+    char grade[CARNN__NUMBER_SIZE];
+    if (!found.length && data->items[i].value > 0.0f)
+        found = carnn__span_of(carnn__number_text(grade, 6, (double)data->items[i].value));
+    return carnn__expected(&at, what, found);
 }
 
 /* --- records ------------------------------------------------------------------------------------
@@ -9918,8 +9928,8 @@ static carnn_status carnn__reading_all(void *job) {
     return carnn__misread(&r->parser.lines, r->reader->example, "none to the end");
 }
 
-/* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
-   name, and tells whether alignments belong to it. */
+/* The reader of data->task (@@TASKS). Gives data the task's own name, and tells whether alignments
+   belong to it. */
 static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *option);
 
 /* Sets the options that are left open to those of the model to go on from (@@TASKS). */
@@ -9928,6 +9938,8 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
+    carnn_model_desc complete;
+    carnn_status status;
     int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
@@ -9942,9 +9954,10 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     if (desc->images) reading.images = *desc->images;
     reading.model.task = desc->task;
     if (reading.model.from) carnn__from_options(&reading.model, NULL); /* fails as the model will */
+    complete = reading.model;
+    status = carnn_defaults(&complete, NULL, error); /* refuses options that are out of range */
+    if (status) return status;
     reading.reader = carnn__reader_of(&reading.draft, reading.model.option);
-    if (!reading.reader)
-        return carnn__refuse(error, "expected a task, found \"%.40s\"", desc->task);
     lists = desc->candidates && !(reading.reader->reads & CARNN__READS_CANDIDATES);
     if (lists || (desc->clean && !(reading.reader->reads & CARNN__READS_GROUPS)))
         return carnn__refuse(error, "the task %s has no %s", reading.draft.task,
@@ -23871,7 +23884,6 @@ CARNN_API const char *carnn_task_data(size_t number) {
 #ifndef CARNN_NO_TEXT
 static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *option) {
     const carnn__task *found = carnn__task_named(data->task);
-    if (!found) return NULL;
     data->task = found->name;
     data->linked = carnn__reads_links(found->roles, option);
     return found->reader;
@@ -24016,6 +24028,18 @@ static carnn_status carnn__out_of_range(const carnn_option *o, const char *found
                          carnn__number_text(high, digits, o->high), found);
 }
 
+/* The error of a name that is none of an option's choices or, where there is no option, no task. */
+static carnn_status carnn__unknown(const carnn_option *o, const char *found, carnn_error *error) {
+    char names[256] = "";
+    size_t used = 0, i;
+    for (i = 0; used < sizeof names; i++) {
+        const char *name = o ? carnn_option_choice(o, i) : carnn_task_name(i);
+        if (!name) break;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name);
+    }
+    return carnn__refuse(error, "unknown %s \"%.60s\" (%s)", o ? o->name : "task", found, names);
+}
+
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
@@ -24030,7 +24054,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     }
     if (option->kind == CARNN_OPTION_NAME) {
         v = carnn__choice_named(option, value);
-        if (v < 0.0) return carnn__refuse(error, "unknown %s \"%.60s\"", option->name, value);
+        if (v < 0.0) return carnn__unknown(option, value, error);
     } else {
         if (!carnn__number(text, &v) || !carnn__in_range(option, v))
             return carnn__out_of_range(option, value, error);
@@ -24137,10 +24161,11 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     double lr;
     carnn_status status;
     if (!train) train = (carnn_train_desc *)memset(&unused, 0, sizeof unused);
-    if (!task) return carnn__refuse(error, "unknown task \"%.60s\"", model->task);
+    if (!task) return carnn__unknown(NULL, model->task, error);
     if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
-        return carnn__refuse(error, "unknown optimizer \"%.60s\"", train->optimizer);
+        return carnn__unknown(carnn__option_named(task->name, "optimizer"), train->optimizer,
+                              error);
     model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
     lr = carnn__optimizers[optimizer].lr;
@@ -24215,7 +24240,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (cell == CARNN__CELL_COUNT)
-        return carnn__refuse(error, "unknown cell \"%.60s\"", model->desc.cell);
+        return carnn__unknown(carnn__option_named(task->name, "cell"), model->desc.cell, error);
     model->desc.cell = carnn__cells[cell].name;
     model->unsure = CARNN__NO_INDEX;
     if (model->desc.unsure) {
@@ -27421,6 +27446,11 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
         status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
                             f->error);
     if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
+    if (status == CARNN_ERR_DATA && f->error) { /* the whole data may have what this part has not */
+        size_t length = strlen(f->error->message);
+        snprintf(f->error->message + length, sizeof f->error->message - length, " (fold %zu)",
+                 number + 1);
+    }
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
     return status;

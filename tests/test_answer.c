@@ -917,7 +917,7 @@ static void test_descriptions(void) {
     memset(&desc, 0, sizeof desc);
     desc.task = "answer";
     CHECK_INT(carnn_set(&desc, NULL, "model", "duo", &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "unknown model \"duo\"");
+    CHECK_TEXT(error.message, "unknown model \"duo\" (iwan, siamese, ca, ap, cosine)");
     CHECK_INT(carnn_set(&desc, NULL, "tied", "1", &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "the task answer has no option \"tied\"");
     desc.option[CARNN__TWO_TUNE] = 2.0;

@@ -379,6 +379,9 @@ static void test_arguments(void) {
     CHECK_TEXT(error.message, "no/such/file: No such file or directory");
     CHECK_INT(read_data(&d, "dialog", &source, 1, &missing, NULL, &error), CARNN_ERR_IO);
     CHECK(d == NULL);
+    missing.name = ""; /* as of a setting that was left open */
+    CHECK_INT(read_data(&d, "dialog", &missing, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK_TEXT(error.message, "\"\": No such file or directory");
     carnn_dataset_free(NULL);
     CHECK_INT(carnn_dataset_examples(NULL), 0);
 }

@@ -418,6 +418,10 @@ static void test_unknown_class(void) {
                (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
                1e-12);
     carnn_dataset_free(data);
+    data = test_read("pair", "x\ta\tb\nx\tb\tc\ny\tc\ta\ny\td\te\n"); /* pairs need two classes */
+    CHECK_INT(cross(data, 0, "1\n1\n2\n2\n", 1, &s, &mean, &deviation, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "expected a second class to the end, found \"y\" (fold 1)"));
+    carnn_dataset_free(data);
 }
 
 /* Three folds, of which the first does not have the metric: the mean is that of the others. */

@@ -658,7 +658,7 @@ static void test_ranker_refused(void) {
     CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=iwan alignment=file", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_set(&desc, NULL, "alignment", "semantic", &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "unknown alignment \"semantic\"");
+    CHECK_TEXT(error.message, "unknown alignment \"semantic\" (overlap, none, file)");
     carnn_dataset_free(data);
 }
 

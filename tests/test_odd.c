@@ -184,6 +184,16 @@ static void odd_ranges(void) {
                 snprintf(text, sizeof text, "%.17g", k ? o->high : o->low);
                 WORKS(carnn_option_set(o, &model, &train, text, NULL));
             }
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) /* of a name it is told what it may be */
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+            const char *name;
+            if (o->kind != CARNN_OPTION_NAME) continue;
+            FAILS(carnn_option_set(o, &model, &train, "no such", &error));
+            CHECK(strstr(error.message, o->name) != NULL);
+            for (k = 0; (name = carnn_option_choice(o, k)) != NULL; k++)
+                CHECK(strstr(error.message, name) != NULL);
+            CHECK(error.message[strlen(error.message) - 1] == ')');
+        }
     WORKS(carnn_set(&model, &train, "lr-decay", "0.5", NULL)); /* - and _ are the same */
     CHECK(train.lr_decay == 0.5);
     memset(&model, 0, sizeof model);
@@ -204,6 +214,46 @@ static void odd_ranges(void) {
         CHECK(strstr(error.message, ".25\"") != NULL);
         model.option[o->offset] = 0.0;
     }
+    memset(&model, 0, sizeof model);
+    memset(&train, 0, sizeof train);
+    train.optimizer = "adamw";
+    FAILS(carnn_defaults(&model, &train, &error));
+    CHECK_TEXT(error.message,
+               "unknown optimizer \"adamw\" (sgd, adagrad, rmsprop, adadelta, adam)");
+    model.task = "dialogs";
+    FAILS(carnn_defaults(&model, NULL, &error));
+    CHECK(strstr(error.message, "unknown task \"dialogs\" (dialog, lm, answer, classify, pair, "
+                                "cloze, signal, skip-thought") != NULL);
+}
+
+/* A data set is read as its model's options say: those that no model can have are refused. */
+static void odd_data_options(void) {
+    static const double bad[] = {0.5, -1.0, -7.0, 1e300, NAN, INFINITY};
+    const carnn_option *o = carnn__option_named("signal", "columns");
+    carnn_dataset *data;
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    carnn_source source = {NULL, "u\t1\t2\n", 6};
+    carnn_error error;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    desc.task = "signal";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.model = &model;
+    for (i = 0; i < CARNN__COUNT(bad); i++) {
+        model.option[o->offset] = bad[i];
+        FAILS(carnn_dataset_load(&data, &desc, &error));
+        CHECK(data == NULL);
+        CHECK(strstr(error.message, "columns: expected a whole number from 1 to 65536") != NULL);
+    }
+    model.option[o->offset] = 2.0;
+    WORKS(carnn_dataset_load(&data, &desc, &error));
+    carnn_dataset_free(data);
+    desc.task = "signals";
+    FAILS(carnn_dataset_load(&data, &desc, &error));
+    CHECK(strstr(error.message, "unknown task \"signals\" (dialog, lm, ") != NULL);
 }
 
 static void odd_tables(void) {
@@ -236,6 +286,7 @@ static void odd_tables(void) {
     }
     odd_choices();
     odd_ranges();
+    odd_data_options();
     odd_lists();
     odd_foreign();
     odd_filled();

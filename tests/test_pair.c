@@ -479,7 +479,13 @@ static void pair_refused(void) {
     model = test_model("pair", "target=relatedness grades=4", NULL, data);
     all[0] = model;
     CHECK_INT(carnn_test(all, 1, other, 1, &scores, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:1: expected a grade that the model knows, found \"5\"");
     CHECK_INT(error.line, 1);
+    carnn_model_free(model);
+    model = test_model("pair", "", NULL, data); /* of classes, where the data have grades */
+    all[0] = model;
+    CHECK_INT(carnn_test(all, 1, other, 1, &scores, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:1: expected a class that the model knows, found \"5\"");
     carnn_model_free(model);
     carnn_dataset_free(other);
     other = pair_data("\n", 0, 1);

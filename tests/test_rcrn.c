@@ -604,7 +604,7 @@ static void rcrn_errors(void) {
     memset(&desc, 0, sizeof desc);
     desc.task = "classify";
     CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcnn", &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "unknown encoder \"rcnn\"");
+    CHECK_TEXT(error.message, "unknown encoder \"rcnn\" (rnn, rcrn, graph)");
     CHECK_INT(carnn_set(&desc, NULL, "raw_output_gate", "2", &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_set(&desc, NULL, "context", "text", &error), 0);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);

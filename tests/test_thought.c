@@ -319,7 +319,7 @@ static void test_thought_refuses(void) {
     CHECK_TEXT(error.message, "the cell icarnn reads a context, and a sentence by itself has none: "
                               "it can be the decoder");
     CHECK_INT(carnn_set(&desc, NULL, "decoder", "duo", &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "unknown decoder \"duo\"");
+    CHECK(strstr(error.message, "unknown decoder \"duo\" (rnn, lstm, ") != NULL);
     carnn_dataset_free(data);
 }
 
