@@ -431,6 +431,9 @@ typedef struct carnn_option {
    unknown), then its own; NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
+/* The one of them that is called `name` (- and _ are the same); NULL: there is none. */
+CARNN_API const carnn_option *carnn_option_named(const char *task, const char *name);
+
 /* What an option of the kind NAME may be: NULL past the last, and for the other kinds. */
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
 
@@ -24084,8 +24087,7 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     return text;
 }
 
-/* The option of a task that has this name, in which - is as good as _; or NULL. */
-static const carnn_option *carnn__option_named(const char *task, const char *name) {
+CARNN_API const carnn_option *carnn_option_named(const char *task, const char *name) {
     const carnn_option *o;
     size_t i, j;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
@@ -24098,7 +24100,7 @@ static const carnn_option *carnn__option_named(const char *task, const char *nam
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error) {
     const char *task = model->task ? model->task : carnn_task_name(0);
-    const carnn_option *o = carnn__option_named(task, name);
+    const carnn_option *o = carnn_option_named(task, name);
     if (o && !train && o->place == CARNN_OPTION_OF_TRAINING)
         return carnn__refuse(error, "%s is an option of training, which there is no description of",
                              o->name);
@@ -24118,7 +24120,7 @@ static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *tr
         value = strchr(name, '=');
         if (!value) return carnn__refuse(error, "\"%s\" sets no option", name);
         *value++ = 0;
-        o = unset ? carnn__option_named(model->task, name) : NULL;
+        o = unset ? carnn_option_named(model->task, name) : NULL;
         if (o && carnn__option_value(o, model, train) != 0.0) continue;
         status = carnn_set(model, train, name, value, error);
     }
@@ -24164,7 +24166,7 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     if (!task) return carnn__unknown(NULL, model->task, error);
     if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
-        return carnn__unknown(carnn__option_named(task->name, "optimizer"), train->optimizer,
+        return carnn__unknown(carnn_option_named(task->name, "optimizer"), train->optimizer,
                               error);
     model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
@@ -24209,7 +24211,7 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
 
 /* Do encoder, graph, cell and skip connections go together? */
 static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *error) {
-    const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
+    const carnn_option *encoder = carnn_option_named(model->desc.task, "encoder");
     const carnn__cell_kind *k = &carnn__cells[carnn__cell_number(model->desc.cell)];
     size_t at = encoder ? encoder->offset : 0; /* see CARNN__ENCODER_OPTIONS */
     int graph = encoder && carnn__chosen(model, at) == CARNN__GRAPH;
@@ -24240,7 +24242,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (cell == CARNN__CELL_COUNT)
-        return carnn__unknown(carnn__option_named(task->name, "cell"), model->desc.cell, error);
+        return carnn__unknown(carnn_option_named(task->name, "cell"), model->desc.cell, error);
     model->desc.cell = carnn__cells[cell].name;
     model->unsure = CARNN__NO_INDEX;
     if (model->desc.unsure) {
@@ -24515,7 +24517,7 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
         const carnn_option *o;
         char name[32], value[64];
         snprintf(name, sizeof name, "%.*s", (int)names.word.length, names.word.at);
-        o = carnn__option_named(model->task, name);
+        o = carnn_option_named(model->task, name);
         if (!o) continue; /* "or" */
         if (!values) return carnn__option_value(o, model, NULL) > 0.0;
         carnn_option_get(o, model, NULL, value, sizeof value);
@@ -24528,7 +24530,7 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
 /* The option of a line of the table, if the task has it and it is one of training, or is none. */
 static const carnn_option *carnn__dependent_option(const struct carnn__dependent *d,
                                                    const char *task, int training) {
-    const carnn_option *o = carnn__option_named(task, d->option);
+    const carnn_option *o = carnn_option_named(task, d->option);
     if (!o || (o->place == CARNN_OPTION_OF_TRAINING) != training) return NULL;
     return !d->task || !strcmp(d->task, task) ? o : NULL;
 }
@@ -24547,7 +24549,7 @@ static carnn_status carnn__check_needed(const struct carnn__dependent *d,
    the defaults, too, and what the data decide. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
                                            const carnn_model_desc *complete, carnn_error *error) {
-    const carnn_option *skip = carnn__option_named(complete->task, "skip");
+    const carnn_option *skip = carnn_option_named(complete->task, "skip");
     size_t i;
     if (skip && asked->option[skip->offset] == 1.0)
         return carnn__refuse(error, "skip: expected 2 or more, as gates read the state of the step "
@@ -25916,7 +25918,7 @@ static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_mode
     } reads[] = {{"target_kind", 0}, {"unit", 1}, {"lower", 1}, {"chunk", 1}};
     size_t i;
     for (i = 0; i < CARNN__COUNT(reads); i++) {
-        const carnn_option *o = carnn__option_named(a->desc.task, reads[i].option);
+        const carnn_option *o = carnn_option_named(a->desc.task, reads[i].option);
         if (reads[i].of_words && a->task->output) continue;
         if (o && fmax(carnn__option_value(o, &a->desc, NULL), 0.0) !=
                      fmax(carnn__option_value(o, &b->desc, NULL), 0.0))

@@ -446,15 +446,6 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(dashed(o->name), &g);
 }
 
-/* The option of a task that `g` is about; NULL: none. */
-static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
-    const carnn_option *o, *found = NULL;
-    size_t i;
-    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
-        if ((option_commands(o) & bit) && is_word(g, o->name)) found = o;
-    return found;
-}
-
 /* The commands that have this option. */
 static unsigned commands_with(const char *word) {
     unsigned bits = 0;
@@ -466,14 +457,16 @@ static unsigned commands_with(const char *word) {
 
 /* Sets the options of the task, which is known now. */
 static void set_own_options(void) {
+    const char *task;
     size_t i, t;
     for (i = 0; i < arg.own.count; i += 2) {
-        guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
-        const carnn_option *o = option_named(arg.task, TRAIN, &g);
-        for (t = 0; carnn_task_name(t); t++)
-            if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
+        const char *name = arg.own.item[i];
+        const carnn_option *o = carnn_option_named(arg.task, name);
+        guess tasks = guess_for("");
+        for (t = 0; (task = carnn_task_name(t)) != NULL; t++)
+            if (carnn_option_named(task, name)) is_word(&tasks, task);
         if (o) set_option(o, arg.own.item[i + 1]);
-        else say(USAGE, "--%s is an option of the task%s %s, not of %s", dashed(g.word),
+        else say(USAGE, "--%s is an option of the task%s %s, not of %s", dashed(name),
                  strchr(tasks.names, ',') ? "s" : "", tasks.names, arg.task);
     }
 }
@@ -488,17 +481,19 @@ static int is_switch(const carnn_option *o) {
 static void read_option(const command *c, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value = "";
     const char *next = *at + 1 < count ? argument[*at + 1] : "--"; /* begins so: no value */
-    size_t i, length = strcspn(name, "=");
+    size_t i, t, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
-    const carnn_option *o = NULL;
+    const carnn_option *o = NULL, *own;
     unsigned others;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
     for (i = 0; i < COUNT(flags); i++)
         if ((flags[i].commands & c->bit) && is_word(&g, flags[i].name)) f = &flags[i];
-    for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, c->bit, &g);
+    for (t = 0; !o && (task = carnn_task_name(t)) != NULL; t++)
+        for (i = 0; (own = carnn_option_at(task, i)) != NULL; i++)
+            if ((option_commands(own) & c->bit) && is_word(&g, own->name)) o = own;
     if (!f && !o && (others = commands_with(word)) != 0)
         say(USAGE, "--%s is an option of %s, not of %s", dashed(word), command_names(others),
             c->name);
@@ -791,32 +786,37 @@ static int is_same_file(const char *a, const char *b) {
                x.st_dev == y.st_dev && x.st_ino == y.st_ino;
     one = folder_of(a);
     other = folder_of(b);
-    same = !strcmp(at ? at + 1 : a, bt ? bt + 1 : b) && is_same_file(one, other);
+    same = !strcmp(at ? at + 1 : a, bt ? bt + 1 : b) && /* of "." the folder is "." */
+           (!strcmp(one, other) || is_same_file(one, other));
     free(one);
     free(other);
     return same;
 #endif
 }
 
-/* Adds what the system calls a file, or one beside it. */
+/* Adds what the system calls a file, or one beside it, if one is named. */
 static void add_path(list *paths, const char *name, const char *ending) {
-    add_item(paths, beside(strcmp(name, "-") ? name : "/dev/stdin", ending));
+    if (name) add_item(paths, beside(strcmp(name, "-") ? name : "/dev/stdin", ending));
 }
 
 /* No file may be written that is read, is in a folder of data or that another option writes. */
 static void check_files(void) {
-    static const char *const outputs[] = {"out", "log", "probe", "qrels", "run"};
-    const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
-                         arg.candidates, arg.folds_by, arg.from,  arg.permutation};
+    const struct { const char *option, *name; } outputs[] = {
+        {"out", arg.out}, {"log", arg.log}, {"probe", arg.probe}, {"qrels", arg.qrels},
+        {"run", arg.run}};
+    const char *one[] = {arg.candidates, arg.folds_by, arg.from, arg.permutation};
     const list *many[] = {&arg.typed, &arg.files, &arg.vectors, &arg.labels};
     list paths = {NULL, 0, 0}; /* those that are written first */
-    size_t i, k, written = arg.training.checkpoint != NULL;
-    if (written) add_path(&paths, arg.training.checkpoint, "");
-    for (i = 0; i < COUNT(one); i++) {
-        if (one[i] && i < COUNT(outputs) && !strcmp(one[i], "-"))
-            say(USAGE, "--%s: expected the name of a file to write, found \"-\"", outputs[i]);
-        if (one[i]) add_path(&paths, one[i], ""), written += i < COUNT(outputs);
+    size_t i, k, written;
+    add_path(&paths, arg.training.checkpoint, "");
+    for (i = 0; i < COUNT(outputs); i++) {
+        const char *option = outputs[i].option, *name = outputs[i].name;
+        if (name && !strcmp(name, "-"))
+            say(USAGE, "--%s: expected the name of a file to write, found \"-\"", option);
+        add_path(&paths, name, "");
     }
+    written = paths.count;
+    for (i = 0; i < COUNT(one); i++) add_path(&paths, one[i], "");
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++) {
             add_path(&paths, many[i]->item[k], "");
@@ -915,8 +915,7 @@ static int cut_line(line *text, line *l) {
 }
 
 static int has_option(const carnn_model *m, const char *name, const char *value) {
-    guess g = guess_for(name);
-    const carnn_option *o = option_named(task_of(m), TRAIN, &g);
+    const carnn_option *o = carnn_option_named(task_of(m), name);
     return o && !strcmp(option_text(o, carnn_model_describe(m), NULL), value);
 }
 
@@ -1009,14 +1008,6 @@ static void write_result(const line *text, const char *name) {
     end_writing();
 }
 
-/* Also tells of a write that failed before, whose reason errno no longer has. */
-static void close_result(FILE *file, const char *name) {
-    int lost = file && ferror(file);
-    if (file && (fclose(file) || lost))
-        say(FAILED, "%s: cannot be written: %s", name,
-            lost ? "a part is lost, the disk may be full" : strerror(errno));
-}
-
 /* Reads the next line of standard input, whatever bytes are in it; 0 at its end. It has a limit, as
    input without an end may have no lines. */
 static int next_line(line *l) {
@@ -1074,10 +1065,22 @@ static void warn_of(const carnn_scores *s, const carnn_model *m, const list *fil
             "their texts do not have them", file, s->unanswerable, s->examples);
 }
 
+#define BLANKS " \t\r\n\v\f"
+
+/* Which choice of a model is called so, of `length` bytes; their count where none is. Choices have
+   blanks as written, targets none at their ends. */
+static size_t choice_named(const carnn_model *m, const char *target, size_t length) {
+    size_t i, count = carnn_model_choice_count(m);
+    for (i = 0; i < count; i++) {
+        const char *name = carnn_model_choice(m, i);
+        name += strspn(name, BLANKS);
+        if (!strncmp(name, target, length) && !name[length + strspn(name + length, BLANKS)]) break;
+    }
+    return i;
+}
+
 static int is_choice(const char *target) {
-    size_t i = 0, count = carnn_model_choice_count(model);
-    while (i < count && strcmp(carnn_model_choice(model, i), target)) i++;
-    return i < count;
+    return choice_named(model, target, strlen(target)) < carnn_model_choice_count(model);
 }
 
 /* Says so where the first example of a file of classes is the only one of its class: it may be a
@@ -1131,7 +1134,9 @@ static void warn_of_data(const carnn_dataset *set, const list *files) {
 
 /* ==== train ================================================================================== */
 typedef struct run_log { /* of epochs, or of probes */
+    const char *name;
     FILE *file;  /* NULL: none */
+    int is_new;  /* there was no file of this name before this run */
     line before; /* of what a resumed run has found there, the lines that are not done with */
 } run_log;
 
@@ -1147,50 +1152,48 @@ static struct { /* the training */
     int begun;              /* there has been a report */
 } job;
 
-/* Begins a line of the log or of probes. */
-static void log_line(FILE *f, const carnn_progress *p, double loss) {
-    json(f, "{");
-    if (job.fold) json(f, "'fold': %z", job.fold);
-    json(f, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
-}
-
 /* A log is opened before the training and emptied by its first line: what is refused in between
    leaves that of the last run as it is, and no new one. */
-static const char *new_log[2]; /* logs that were not there before this run */
-
-static void remove_new_logs(void) {
-    size_t i;
-    for (i = 0; i < COUNT(new_log) && !job.begun; i++)
-        if (new_log[i]) remove(new_log[i]);
-}
-
-static FILE *open_log(const char *name, const char **made) {
+static void open_log(run_log *log, const char *name) {
     struct stat found;
     int is_new = name && lstat(name, &found); /* a link to no file is not to be removed */
-    FILE *file = name ? fopen(name, "a") : NULL;
-    if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
-    if (is_new) *made = name;
-    return file;
+    if (name && !(log->file = fopen(name, "a")))
+        say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    log->name = name;
+    log->is_new = is_new;
+}
+
+static void remove_new_logs(void) {
+    if (job.log.is_new && !job.begun) remove(job.log.name);
+    if (job.probe.is_new && !job.begun) remove(job.probe.name);
 }
 
 /* A run that was killed, or met a full disk, may have left a line without its end. In a pipe, or an
    empty file, there is no last byte to go to. */
-static void end_last_line(FILE *f, const char *name) {
-    FILE *written = fopen(name, "rb");
-    if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', f);
+static void end_last_line(const run_log *log) {
+    FILE *written = fopen(log->name, "rb");
+    if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', log->file);
     if (written) fclose(written);
 }
 
 /* A resumed run compares with what it finds; with nothing where that is a pipe or unreadable. */
-static void begin_log(run_log *log, const char *name) {
-    carnn_source source = {.name = name};
+static void begin_log(run_log *log) {
+    carnn_source source = {.name = log->name};
     if (!log->file) return;
     if (arg.resume) {
-        end_last_line(log->file, name);
-        if (is_file(name))
+        end_last_line(log);
+        if (is_file(log->name))
             (void)carnn_file_read(&source, &log->before.text, &log->before.length, NULL);
-    } else if (!(log->file = freopen(name, "w", log->file)))
-        say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    } else if (!(log->file = freopen(log->name, "w", log->file)))
+        say(FAILED, "%s: cannot be written: %s", log->name, strerror(errno));
+}
+
+/* Also tells of a write that failed before, whose reason errno no longer has. */
+static void close_log(const run_log *log) {
+    int lost = log->file && ferror(log->file);
+    if (log->file && (fclose(log->file) || lost))
+        say(FAILED, "%s: cannot be written: %s", log->name,
+            lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
 /* Does the line end before its object does? A run that was killed may have left such a line, or one
@@ -1215,9 +1218,18 @@ static int is_logged(run_log *log, const carnn_progress *p, double loss) {
     return 0;
 }
 
+/* Begins a line; NULL: there is no log, or it has this line. */
+static FILE *begin_log_line(run_log *log, const carnn_progress *p, double loss) {
+    if (!log->file || is_logged(log, p, loss)) return NULL;
+    json(log->file, "{");
+    if (job.fold) json(log->file, "'fold': %z", job.fold);
+    json(log->file, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
+    return log->file;
+}
+
 static void log_epoch(const carnn_progress *p) {
-    FILE *f = job.log.file;
-    log_line(f, p, p->loss);
+    FILE *f = begin_log_line(&job.log, p, p->loss);
+    if (!f) return;
     if (p->scores) json(f, "'valid': {%m}", p->scores);
     json(f, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
          "'memory_mib': %g}\n", (double)p->best_epoch, p->lr, p->gradient_norm, p->rate, p->seconds,
@@ -1226,10 +1238,10 @@ static void log_epoch(const carnn_progress *p) {
 }
 
 static void log_probe(const carnn_progress *p) {
-    FILE *f = job.probe.file;
+    FILE *f = begin_log_line(&job.probe, p, p->probe->loss);
     char name[LONGEST_NAME];
     size_t i;
-    log_line(f, p, p->probe->loss);
+    if (!f) return;
     json(f, "'states': {");
     for (i = 0; i < CARNN_PROBE_STEPS; i++) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
@@ -1277,11 +1289,11 @@ static void end_progress(void) {
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain();
     (void)user;
-    if (!job.begun++) begin_log(&job.log, arg.log), begin_log(&job.probe, arg.probe);
+    if (!job.begun++) begin_log(&job.log), begin_log(&job.probe);
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
-    if (job.log.file && p->epoch_ended && !is_logged(&job.log, p, p->loss)) log_epoch(p);
-    if (p->probe && !is_logged(&job.probe, p, p->probe->loss)) log_probe(p);
+    if (p->epoch_ended) log_epoch(p);
+    if (p->probe) log_probe(p);
     if (!arg.quiet && (live || p->epoch_ended)) show_progress(p, live);
     return interrupted;
 }
@@ -1476,8 +1488,8 @@ static void train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     atexit(remove_new_logs);
-    job.log.file = open_log(arg.log, &new_log[0]);
-    job.probe.file = open_log(arg.probe, &new_log[1]);
+    open_log(&job.log, arg.log);
+    open_log(&job.probe, arg.probe);
     check_files(); /* once more: where letters' case does not matter, a log that is new may be the
                       model file */
     arg.training.resume = arg.resume;
@@ -1490,8 +1502,8 @@ static void train(void) {
     else exit_code = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
     if (!exit_code && !folds) tell_training();
-    close_result(job.log.file, arg.log);
-    close_result(job.probe.file, arg.probe);
+    close_log(&job.log);
+    close_log(&job.probe);
 }
 
 /* ==== test =================================================================================== */
@@ -1547,20 +1559,6 @@ static const char *class_name(const report *r, size_t number) {
     return number + 1 < r->classes ? carnn_model_choice(r->model, number) : "(unknown)";
 }
 
-#define BLANKS " \t\r\n\v\f"
-
-/* The number of the class that is called so, of `length` bytes; that of unknown ones if none is.
-   Names of classes have blanks as written, targets none at their ends. */
-static size_t class_number(const report *r, const char *target, size_t length) {
-    size_t i;
-    for (i = 0; i + 1 < r->classes; i++) {
-        const char *name = carnn_model_choice(r->model, i);
-        name += strspn(name, BLANKS);
-        if (!strncmp(name, target, length) && !name[length + strspn(name + length, BLANKS)]) break;
-    }
-    return i;
-}
-
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
@@ -1575,7 +1573,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
         if (length == 1 && *target == '-') return;
     } else length = strlen(target);
     r->pair = (taken *)grow(r->pair, r->count, &r->room, sizeof *r->pair);
-    r->pair[r->count++] = (taken){class_number(r, target, length), p->choice[0], 1};
+    r->pair[r->count++] = (taken){choice_named(r->model, target, length), p->choice[0], 1};
 }
 
 static int by_classes(const void *one, const void *two) {
@@ -1884,20 +1882,25 @@ static int next_said(void) {
     return found;
 }
 
-/* Writes the line of one example; its parts come one after the other. Whole lines are flushed:
-   somebody may wait for them, and a full disk is noticed by the first. */
-static void on_prediction(const carnn_prediction *p, void *user) {
+/* As the library writes a prediction, until the next call. */
+static const char *prediction_text(const carnn_prediction *p, size_t top) {
     static char *text;
     static size_t room;
     size_t length;
+    while ((length = carnn_prediction_text(model, p, top, text, room)) >= room)
+        text = (char *)resize(text, room = length + 1, 1);
+    return text;
+}
+
+/* Writes the line of one example; its parts come one after the other. Whole lines are flushed:
+   somebody may wait for them, and a full disk is noticed by the first. */
+static void on_prediction(const carnn_prediction *p, void *user) {
     int ends = p->part + 1 >= p->parts;
     (void)user;
     if (arg.top && p->kind != CARNN_PREDICTS_CHOICES)
         say(USAGE, "--top is for models that choose; this one of the task %s does not",
             task_of(model));
-    while ((length = carnn_prediction_text(model, p, (size_t)arg.top, text, room)) >= room)
-        text = (char *)resize(text, room = length + 1, 1);
-    if (p->parts) fputs(text, stdout);
+    if (p->parts) fputs(prediction_text(p, (size_t)arg.top), stdout);
     putchar(ends ? '\n' : ' ');
     if (ends) flush_output(FAILED);
     predicted += !p->part;
@@ -2107,12 +2110,9 @@ static void explain_example(size_t number, int follows) {
     if (p.candidate) texts--; /* the list of candidates */
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         puts(carnn_dataset_text(data, number, i));
-    if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    if (p.kind == CARNN_PREDICTS_CHOICES && p.count) {
-        carnn_text answer = p.candidate ? p.candidate[*p.choice]
-                                        : text_of(carnn_model_choice(model, *p.choice));
-        printf("answer: %.*s (probability %.4f)\n", (int)answer.length, answer.at, *p.probability);
-    }
+    if (p.kind == CARNN_PREDICTS_SCORE) printf("score %s\n", prediction_text(&p, 0));
+    if (p.kind == CARNN_PREDICTS_CHOICES && p.count)
+        printf("answer: %s (probability %.4f)\n", prediction_text(&p, 0), *p.probability);
     part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1,
                        p.candidate ? 0.005 : 0.0);
     print_alignment(0, part);
@@ -3405,19 +3405,13 @@ static void list_commands(FILE *to) {
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
 }
 
-/* The command that `g` is about; NULL: none. */
-static const command *command_named(guess *g) {
-    const command *found = NULL;
-    size_t i;
-    for (i = 0; i < COUNT(commands); i++)
-        if (is_word(g, commands[i].name)) found = &commands[i];
-    return found;
+static const char *command_name(size_t number) {
+    return number < COUNT(commands) ? commands[number].name : NULL;
 }
 
 static void help(void) {
     guess g = guess_for(arg.files.count ? *arg.files.item : "");
-    const command *c = command_named(&g);
-    size_t i, task = which_of(&g, carnn_task_name);
+    size_t i, c = which_of(&g, command_name), task = which_of(&g, carnn_task_name);
     if ((int)arg.files.count + arg.man + (arg.shell != NULL) > 1)
         say(USAGE, "help: expected one of NAME, --man and --complete SHELL");
     if (arg.man) man_page();
@@ -3428,7 +3422,7 @@ static void help(void) {
             printf("  %-15s%s\n", carnn_cell_name(i), carnn_cell_title(i));
     else if (!c && !task) unknown("command", &g);
     else {
-        if (c) help_command(c);
+        if (c) help_command(&commands[c - 1]);
         if (c && task) putchar('\n'); /* a name of both */
         if (task) help_task(task - 1);
     }
@@ -3437,13 +3431,10 @@ static void help(void) {
 static void run(int count, char **argument) {
     const char *word = count > 1 ? argument[1] : "", *name = word + strspn(word, "-");
     const command *c;
-    guess g;
     if (count < 2) list_commands(stderr), exit(USAGE);
     if (*word == '-' && (!strcmp(name, "h") || !strcmp(name, "help"))) word = "help";
     else if (*word == '-' && !strcmp(name, "version")) word = name;
-    g = guess_for(word);
-    c = command_named(&g);
-    if (!c) unknown("command", &g);
+    c = &commands[number_named("command", word, command_name)];
     read_arguments(c, count, argument);
     if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
     if (!arg.help) check_files(), c->run();

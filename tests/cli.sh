@@ -563,6 +563,17 @@ check 'a refused run left a file' [ ! -e f ]
 run 0 train $kept --hidden 4 --epochs 1 --quiet --out /dev/null --log /dev/null
 run 2 train $kept --out f --log same/f
 says err 'f and same/f are the same file'
+mkdir shut # where not even "." can be looked up; root always can
+other=
+[ "$(id -u)" = 0 ] && other='setpriv --reuid=12345 --clear-groups'
+(cd shut && chmod 0 . && exec $other "$carnn" train --task lm --train t --out f --log f) >out 2>err
+code=$?
+if [ $code -eq 126 ] || [ $code -eq 127 ]; then echo 'left out: a folder that cannot be searched'
+else
+    check "a folder that cannot be searched: exit $code" [ $code -eq 2 ]
+    says err 'f is to be written, and is named once more'
+fi
+chmod 700 shut
 
 # ---- interrupted, and resumed to the same bytes
 

@@ -374,7 +374,7 @@ static void test_idle_option(void) {
     static const char text[] = "x\ta b\ny\tb\nx\tc\n";
     carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
     carnn_model *model = test_model("classify", "cell=lstm", NULL, data), *loaded;
-    const carnn_option *raw = carnn__option_named("classify", "raw_output_gate");
+    const carnn_option *raw = carnn_option_named("classify", "raw_output_gate");
     carnn_model_desc desc;
     carnn_error error;
     memset(&desc, 0, sizeof desc);

@@ -50,10 +50,9 @@ static double lm_score(carnn_session *session, const char *text, size_t length, 
 static const char *lm_option(const carnn_model *model, const char *name) {
     static char text[32];
     carnn_train_desc unused;
-    size_t i;
     memset(&unused, 0, sizeof unused);
-    for (i = 0; strcmp(carnn_option_at("lm", i)->name, name);) i++;
-    return carnn_option_get(carnn_option_at("lm", i), &model->desc, &unused, text, sizeof text);
+    return carnn_option_get(carnn_option_named("lm", name), &model->desc, &unused, text,
+                            sizeof text);
 }
 
 /* Writes a sentence; returns its length. */

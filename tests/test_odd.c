@@ -58,7 +58,7 @@ static void odd_choices(void) {
 /* A number is written with as many digits as it needs, what is off as 0; half a choice is none. */
 static void odd_digits(void) {
     static const char *const numbers[] = {"0.1", "0.30000000000000004", "12345.678901234567"};
-    const carnn_option *lr = carnn__option_named("pair", "lr");
+    const carnn_option *lr = carnn_option_named("pair", "lr");
     carnn_model_desc model;
     carnn_train_desc train;
     carnn_error error;
@@ -73,9 +73,9 @@ static void odd_digits(void) {
     }
     WORKS(carnn_set(&model, &train, "clip", "0", NULL));
     CHECK_NEAR(train.clip, CARNN_NONE, 0.0);
-    CHECK_TEXT(carnn_option_get(carnn__option_named("pair", "clip"), &model, &train, text,
+    CHECK_TEXT(carnn_option_get(carnn_option_named("pair", "clip"), &model, &train, text,
                                 sizeof text), "0");
-    model.option[carnn__option_named("pair", "pooling")->offset] = 1.5;
+    model.option[carnn_option_named("pair", "pooling")->offset] = 1.5;
     FAILS(carnn_defaults(&model, NULL, &error));
 }
 
@@ -127,18 +127,18 @@ static void odd_foreign(void) {
             if (i == 3) strcpy(desc.inputs, "x,y");
             if (i == 4) desc.vector_words = 7;
             if (i && i < 4 && !strcmp(task, "signal")) continue;
-            if (i == 4 && carnn_option_applies(task, carnn__option_named(task, what[4]))) continue;
+            if (i == 4 && carnn_option_applies(task, carnn_option_named(task, what[4]))) continue;
             CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
             CHECK(!model && !strncmp(error.message, what[i], strlen(what[i])));
             CHECK(strstr(error.message, task) != NULL);
         }
         carnn_dataset_free(data);
     }
-    CHECK(carnn_option_applies("pair", carnn__option_named("pair", "vector_words")));
-    CHECK(!carnn_option_applies("dialog", carnn__option_named("dialog", "vector_words")));
-    CHECK(!carnn_option_applies("signal", carnn__option_named("signal", "min_count")));
-    CHECK(carnn_option_applies("lm", carnn__option_named("lm", "min_count")));
-    CHECK(carnn_option_applies(NULL, carnn__option_named("lm", "min_count")));
+    CHECK(carnn_option_applies("pair", carnn_option_named("pair", "vector_words")));
+    CHECK(!carnn_option_applies("dialog", carnn_option_named("dialog", "vector_words")));
+    CHECK(!carnn_option_applies("signal", carnn_option_named("signal", "min_count")));
+    CHECK(carnn_option_applies("lm", carnn_option_named("lm", "min_count")));
+    CHECK(carnn_option_applies(NULL, carnn_option_named("lm", "min_count")));
 }
 
 /* Names of a list may stand in any order. */
@@ -153,11 +153,11 @@ static void odd_lists(void) {
     model.task = "signal";
     for (i = 0; i < CARNN__COUNT(good); i++) {
         WORKS(carnn_set(&model, NULL, "pooling", good[i], &error));
-        CHECK_TEXT(carnn_option_get(carnn__option_named("signal", "pooling"), &model, NULL, text,
+        CHECK_TEXT(carnn_option_get(carnn_option_named("signal", "pooling"), &model, NULL, text,
                                     sizeof text), "max,mean");
     }
     WORKS(carnn_set(&model, NULL, "pooling", "last,min,mean,max", &error));
-    CHECK_TEXT(carnn_option_get(carnn__option_named("signal", "pooling"), &model, NULL, text,
+    CHECK_TEXT(carnn_option_get(carnn_option_named("signal", "pooling"), &model, NULL, text,
                                 sizeof text), "max,mean,min,last");
     for (i = 0; i < CARNN__COUNT(bad); i++)
         FAILS(carnn_set(&model, NULL, "pooling", bad[i], &error));
@@ -229,7 +229,7 @@ static void odd_ranges(void) {
 /* A data set is read as its model's options say: those that no model can have are refused. */
 static void odd_data_options(void) {
     static const double bad[] = {0.5, -1.0, -7.0, 1e300, NAN, INFINITY};
-    const carnn_option *o = carnn__option_named("signal", "columns");
+    const carnn_option *o = carnn_option_named("signal", "columns");
     carnn_dataset *data;
     carnn_dataset_desc desc;
     carnn_model_desc model;
@@ -269,6 +269,11 @@ static void odd_tables(void) {
     CHECK(carnn_option_at("lm", shared)->place == CARNN_OPTION_OF_TASK);
     for (i = 0; i < shared; i++) CHECK(carnn_option_at("lm", i) == carnn_option_at(NULL, i));
     CHECK(carnn_option_at(NULL, SIZE_MAX) == NULL && carnn_option_at("lm", SIZE_MAX) == NULL);
+    for (i = 0; (o = carnn_option_at("lm", i)) != NULL; i++)
+        CHECK(carnn_option_named("lm", o->name) == o);
+    CHECK(!strcmp(carnn_option_named(NULL, "lr-decay")->name, "lr_decay"));
+    CHECK(carnn_option_named("lm", "tied") && !carnn_option_named(NULL, "tied"));
+    CHECK(!carnn_option_named("lm", "lr_dec") && !carnn_option_named("lm", "lr_decays"));
     CHECK(carnn_cell_name(SIZE_MAX) == NULL && carnn_cell_title(SIZE_MAX) == NULL);
     CHECK(carnn_task_name(SIZE_MAX) == NULL && carnn_task_title(SIZE_MAX) == NULL);
     CHECK(carnn_task_data(SIZE_MAX) == NULL && carnn_optimizer_name(SIZE_MAX) == NULL);
