@@ -17785,9 +17785,26 @@ static void carnn__word_softmax_mean(carnn__work *const *works, size_t count) {
 
 /* --- predictions ----------------------------------------------------------------------------- */
 
+/* Lists the net->top largest of n logits in net->best, of equal ones the first; returns how many
+   there are. As in scores, logits decide: probabilities of different ones may be equal, as 0 where
+   the attention is elsewhere. */
+static size_t carnn__best_choices(const carnn__kernels *k, carnn__net *net, float *z, size_t n) {
+    size_t count = 0, i;
+    for (; count < carnn__min(net->top, n); count++) {
+        size_t best = k->argmax(z, n);
+        if (count && !(z[best] >= -FLT_MAX)) break; /* NaN */
+        net->best[count] = best;
+        net->probability[count] = (double)z[best]; /* kept here meanwhile */
+        z[best] = -INFINITY;
+    }
+    for (i = 0; i < count; i++) z[net->best[i]] = (float)net->probability[i];
+    return count;
+}
+
 /* The prediction of decision i of item b. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
+    const carnn__kernels *k = work->engine->k;
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d: scratch */
@@ -17806,18 +17823,14 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     n = carnn__own_choices(work, o->z, i);
     if (!n) return out;
     if (p != z) memcpy(p, z, n * sizeof(float));
-    carnn__probabilities(work->engine->k, o->kind, p, n);
     if (o->kind == CARNN__OUTPUT_GRADES) {
+        carnn__probabilities(k, o->kind, p, n);
         for (j = 0; j < n; j++) out.score += (double)(j + 1) * (double)p[j];
         return out;
     }
-    for (; out.count < carnn__min(net->top, n); out.count++) { /* of equal ones the first */
-        size_t best = work->engine->k->argmax(p, n);
-        if (out.count && !(p[best] >= 0.0f)) break; /* NaN */
-        net->best[out.count] = best;
-        net->probability[out.count] = (double)p[best];
-        p[best] = -1.0f;
-    }
+    out.count = carnn__best_choices(k, net, p, n);
+    carnn__probabilities(k, o->kind, p, n);
+    for (j = 0; j < out.count; j++) net->probability[j] = (double)p[net->best[j]];
     out.choice = net->best;
     out.probability = net->probability;
     out.unsure = out.count && net->best[0] == work->model->unsure;
@@ -17906,8 +17919,8 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
     memset(sum, 0, L * sizeof *sum);
     for (m = 0; m < count; m++) {
         float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        votes[k->argmax(p, L)]++; /* by the logits, as alone */
         carnn__probabilities(k, first.kind, p, L);
-        votes[k->argmax(p, L)]++;
         for (n = 0; n < L; n++) sum[n] += (double)p[n];
     }
     for (n = 1; n < L; n++)

@@ -1382,7 +1382,8 @@ static int run_training(void) {
                       "--resume writes it", arg.training.checkpoint, arg.out);
         return result;
     }
-    if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
+    if (best && (status || interrupted))
+        say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
     if (!done && (status || (job.begun && arg.training.max_time > 0.0))) /* else none was left */
         say(DONE, "%s; the same command with --resume goes on",
@@ -1390,6 +1391,7 @@ static int run_training(void) {
     else if (kept || (is_file(arg.training.checkpoint) &&
                       !carnn_file_check(arg.training.checkpoint, &error)))
         remove(arg.training.checkpoint); /* also an earlier one that could not be replaced */
+    if (done && interrupted) say(DONE, "interrupted when it was done: --resume has nothing to do");
     return interrupted ? INTERRUPTED : DONE;
 }
 

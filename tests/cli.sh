@@ -666,6 +666,28 @@ start scored.gguf GGUF train --task lm --hidden 8 --embedding 8 --epochs 1 --thr
     --train "$data/lm-test.txt" --test long.txt --out scored.gguf
 interrupt 130
 empty out
+
+# In the last report of a training, which waits as the pipe is full: nothing is left to do.
+mkfifo full
+sleep 600 <>full &
+opens=$!
+yes >full &
+fills=$!
+start last.jsonl '"epoch": 1,' train --task classify --train "$data/classify-dev.tsv" --hidden 8 \
+    --epochs 1 --threads 1 --out last.gguf --log last.jsonl --probe full
+kill -INT $process
+kill $fills
+cat full >rest &
+reads=$!
+wait $process
+code=$?
+kill $opens
+wait $reads
+check "interrupted in the last report: exit $code" [ $code -eq 130 ]
+says err '^carnn: last.gguf has the weights of epoch 1$'
+says err '^carnn: interrupted when it was done: --resume has nothing to do$'
+check 'a training that is done has left a checkpoint' [ ! -e last.gguf.resume ]
+rm full
 }
 
 # ---- scores
