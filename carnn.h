@@ -12503,6 +12503,7 @@ typedef struct carnn__limits {
 typedef struct carnn__metric {
     const char *name;
     int lower_is_better, secondary;
+    size_t needs; /* not 0: there is such a metric only where this sum of a tally is above 0 */
 } carnn__metric;
 
 typedef enum carnn__output_kind {
@@ -12538,14 +12539,19 @@ struct carnn__task {
     void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) weights that are computed
                                                                     from data, not drawn */
     /* (*) returns how many tokens a text has, in a role without `labels`; writes the first `max`.
-       NULL: words of the model, carnn__session_words at most */
+       NULL: words, carnn__session_words at most */
     size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
                      size_t max);
+    /* (*) the number of a word. NULL: that in the vocabulary; 0, <unk>, of one that is not there */
+    uint32_t (*word)(const carnn_model *model, carnn__span word);
     /* batches */
     carnn__limits limits;
     /* (*) the sizes of an item, asked for before `parts` runs; NULL: its rows, and 0 */
     void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]);
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
+    /* (*) what the target of an item has to be ("a number"), where it is something else; else NULL.
+       Not asked where items are only to be predicted */
+    const char *(*expects)(const carnn__work *work, size_t item);
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
     /* (*) NULL: `loss` reports predictions. Also called while memory is counted, for the kind and
@@ -12561,11 +12567,12 @@ struct carnn__task {
     carnn__metric metric[CARNN_SCORES_MAX + 1];
     void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) NULL: means of sums */
     const carnn__session_kind *session; /* (*) @@SESSION */
-    size_t (*session_words)(const carnn_model *model); /* (*) words of a text, at most */
+    /* (*) words of a text in a role, at most; in the first role they are the most */
+    size_t (*session_words)(const carnn_model *model, uint32_t role);
     /* checks */
     const char *sample;          /* a small data set */
-    const char *const *variants; /* options of the gradient check, beside hidden=19; the last is
-                                    NULL */
+    const char *const *variants; /* options of the gradient check, beside hidden=19 and, where
+                                    `defaults` have an embedding, embedding=17; the last is NULL */
     const struct carnn__task_bench *bench; /* (*) */
 };
 
@@ -12980,6 +12987,8 @@ struct carnn__texts {
 typedef struct carnn__net { /* what the state of every head begins with */
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head may have its own instead */
+    uint32_t *target;      /* (B) the right choice of each item, set as the texts are listed; a head
+                              may set others then, one for each decision */
     size_t number;         /* of the batch at hand */
     uint64_t key;          /* of its step; 0: not in training */
     int holds;             /* in a gradient check: masks of relu, places of maxima stay the same */
@@ -12990,8 +12999,6 @@ typedef struct carnn__net { /* what the state of every head begins with */
     uint32_t *own;         /* (B) how many choices each item has: the first columns; NULL: all */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
     /* where a head has them; else NULL: */
-    uint32_t *target;      /* (B) the right choice of each item, set as the texts are listed; a head
-                              may set others then, one for each decision */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
     float *word_loss;      /* (words) of tasks that predict words: -log P of each */
@@ -13024,11 +13031,17 @@ static carnn__list carnn__last_tokens(const carnn__work *work, size_t item) {
 
 /* Words of a text that a session has memory for, unless the task says otherwise. Batches read no
    more, unless the task has `tokens`. */
-#define CARNN__SESSION_WORDS 512
+#define CARNN__SESSION_WORDS CARNN__SENTENCE_WORDS
 
-static size_t carnn__session_words(const carnn_model *model) {
-    return model->task->session_words ? model->task->session_words(model)
+static size_t carnn__session_words(const carnn_model *model, uint32_t role) {
+    return model->task->session_words ? model->task->session_words(model, role)
                                       : (size_t)CARNN__SESSION_WORDS;
+}
+
+/* The number of the word at hand. */
+static uint32_t carnn__word_of(const carnn_model *model, const carnn__words *w) {
+    return model->task->word ? model->task->word(model, w->word)
+                             : carnn__word_number(&model->words, w);
 }
 
 /* Returns how many tokens a text in a role has, and writes at most `max`: words of the model, in a
@@ -13037,11 +13050,11 @@ static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
     carnn__words w = carnn__words_of(r->tokenizer, text);
-    size_t n, most = carnn__session_words(model);
+    size_t n, most = carnn__session_words(model, role);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max)
-            ids[n] = !r->labels ? carnn__word_number(&model->words, &w)
+            ids[n] = !r->labels ? carnn__word_of(model, &w)
                      : r->labels == CARNN__LINKS ? carnn__link(w.word)
                                                  : carnn__names_find(&model->choices, w.word);
     return n;
@@ -13107,6 +13120,19 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
     carnn__names_free(&trimmed, &work->allocator);
     return CARNN_OK;
 }
+
+#ifndef CARNN_NO_TEXT
+/* Fails where the target of an item is not what its task expects. */
+static carnn_status carnn__check_targets(const carnn__work *work, carnn_error *error) {
+    const carnn__task *task = work->model->task;
+    size_t i;
+    for (i = 0; task->expects && !work->predict && i < work->data->item_count; i++) {
+        const char *expected = task->expects(work, i);
+        if (expected) return carnn__target_fail(work->data, i, expected, error);
+    }
+    return CARNN_OK;
+}
+#endif
 
 /* --- pieces and batches -------------------------------------------------------------------------
    Groups A, B, C in five pieces, of which 1 and 4 continue A and C, in an epoch that begins with C:
@@ -13283,6 +13309,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     t->list = carnn__indices(p->arena, S);
     t->ids = carnn__indices(p->arena, R);
+    carnn__net_of(p->work)->target = carnn__indices(p->arena, B);
     carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
     t->at = carnn__sizes(p->arena, S + 1);
     t->input = carnn__indices(p->arena, t->most_inputs);
@@ -13329,7 +13356,7 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
         t->texts++;
     }
     for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, item, m);
-    if (net->target) net->target[t->count] = net->corpus.target[item];
+    net->target[t->count] = net->corpus.target[item];
     t->piece[t->count] = piece;
     t->item[t->count++] = (uint32_t)item;
 }
@@ -16178,8 +16205,7 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
    log(K / k) / log K (so it counts words, not the texts that have them); 1 of words that are not
    among them, and of the marks for unknown words. Names of classes count as texts, too; alignments
    do not. */
-static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
-                                uint32_t (*number)(const carnn_model *model, carnn__span word)) {
+static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown) {
     float *idf = carnn__named(&model->params, "word.idf");
     size_t i, member = 0, V = model->words.count; /* member: the first that has text i, if any */
     double all = 0.0;
@@ -16189,7 +16215,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
         if (data->linked && member < data->member_count && data->members[member].text == i &&
             model->task->roles[data->members[member].role].labels)
             continue; /* an alignment */
-        for (; carnn__next_word(&w); all += 1.0) idf[number(model, w.word)] += 1.0f;
+        for (; carnn__next_word(&w); all += 1.0) idf[carnn__word_of(model, &w)] += 1.0f;
     }
     for (i = 0; i < V; i++)
         idf[i] = i < unknown || idf[i] < 1.0f || all < 2.0
@@ -16722,13 +16748,13 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
 #define CARNN__OVERLAP_OPTION                                                                      \
     CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 2,                                  \
                         "N: words of both are equal by their first N letters; 0: not compared")
-#define CARNN__TUNE_OPTION                                                                         \
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 2,                                  \
-                        "1: word vectors are trained; those of files only where this is said")
 /* pooled, models: in help, the models that have these options ("of ca, "); directions: the names of
    the two directions. */
-#define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \
-    CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                       \
+#define CARNN__TWO_OPTIONS(pooled, models, directions)                                             \
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 2,                                  \
+                        "1: word vectors are trained; those of files only where this is said"),    \
+        CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),                                                \
+        CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                   \
                          pooled "max or attention"),                                               \
         CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,             \
                              models "overlap: words of both; file: as DATA.align says; none"),     \
@@ -16739,16 +16765,6 @@ static uint32_t carnn__two_word(const carnn_model *model, carnn__span word) {
     uint32_t id = carnn__names_find_folded(&model->words, word, 1);
     if (id != CARNN__NO_INDEX) return id;
     return (uint32_t)(carnn__hash(word, 1) % CARNN__UNKNOWN);
-}
-
-static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text);
-    size_t n;
-    (void)role;
-    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__two_word(model, w.word);
-    return n;
 }
 
 /* By default random word vectors are trained, those of files are not. */
@@ -17079,7 +17095,6 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     m->room = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     net = carnn__net_of(p->work);
     net->own = carnn__indices(p->arena, B);
-    net->target = carnn__indices(p->arena, B);
     net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
 }
 
@@ -17686,14 +17701,14 @@ static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carn
     return loss;
 }
 
-/* pearson, spearman, mse */
-static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores) {
+/* pearson, spearman, mse: metrics `first` and on. */
+static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores, size_t first) {
     const double *sum = tally->sum;
     double n = (double)carnn__max(tally->examples, 1);
-    scores->metric[0].value = carnn__pearson(sum, n);
-    scores->metric[1].value = sum[CARNN__GRADES_SPEARMAN];
-    scores->metric[2].value = (sum[CARNN__GRADES_XX] - 2.0 * sum[CARNN__GRADES_XY] +
-                               sum[CARNN__GRADES_YY]) / n;
+    scores->metric[first].value = carnn__pearson(sum, n);
+    scores->metric[first + 1].value = sum[CARNN__GRADES_SPEARMAN];
+    scores->metric[first + 2].value =
+        (sum[CARNN__GRADES_XX] - 2.0 * sum[CARNN__GRADES_XY] + sum[CARNN__GRADES_YY]) / n;
 }
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
@@ -17881,6 +17896,9 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     if (!work->state) return carnn__out_of_memory(error);
     status = carnn__corpus_tokens(work, error);
     if (!status) status = carnn__corpus_targets(work, error);
+#ifndef CARNN_NO_TEXT
+    if (!status) status = carnn__check_targets(work, error);
+#endif
     if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
     if (status) return status;
     carnn__corpus_most(work);
@@ -18119,7 +18137,7 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__session_kind *kind = carnn__session_of(s);
-    size_t T = carnn__session_texts(s), W = carnn__session_words(s->model), i;
+    size_t T = carnn__session_texts(s), W = carnn__session_words(s->model, 0), i;
     size_t links = carnn__model_links(s->model) ? W : 0, words;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     if (s->desc.words && !s->model->task->session_words) W = carnn__min(W, s->desc.words);
@@ -18186,7 +18204,7 @@ static void carnn__net_session_read(carnn_session *s, const carnn_text *texts,
     c->tokens.at[0] = 0;
     for (i = 0; i < T; i++) {
         int links = i == carnn__session_of(s)->texts;
-        size_t most = links ? carnn__session_words(s->model) : c->most_steps;
+        size_t most = links ? carnn__session_words(s->model, (uint32_t)i) : c->most_steps;
         at += carnn__session_read(s, i, texts[i], at, most - (i ? 0 : s->heard));
         c->tokens.at[i + 1] = at;
     }
@@ -18816,7 +18834,7 @@ static CARNN__NOINLINE carnn_status carnn__session_tree(carnn_session *s, carnn_
     text.length = carnn__leaves(tree, leaves, sizeof leaves);
     if (text.length == sizeof leaves && /* the last word may be cut */
         carnn__count_words(s->model->task->roles->tokenizer, text) <=
-            carnn__session_words(s->model))
+            carnn__session_words(s->model, 0))
         return carnn__expectedf(&s->parser.lines, tree, "leaves of less than %d bytes",
                                 CARNN__TREE_BYTES);
     return carnn_session_predict(s, &text, 1, top, prediction, error);
@@ -20437,11 +20455,6 @@ static const carnn_option carnn__dialog_options[] = {
 static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
-    carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
-    carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
-    carnn__option_default(model, CARNN__DIALOG_MATCH, 2);
-    carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
-    carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
     if (!(model->option[CARNN__DIALOG_REDUCE] > 0.0))
         carnn__option_default(model, CARNN__DIALOG_HOPS, 2);
 }
@@ -20911,7 +20924,6 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     scores->loss = tally->loss / fmax(losses, 1.0);
     scores->metric[CARNN__DIALOG_ALL_RIGHT].value =
         sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
-    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = CARNN__DIALOG_DECLINED;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -21139,16 +21151,17 @@ static const carnn__task_bench carnn__dialog_bench = {
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
     CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__history_roles, carnn__dialog_options,
-    "cell=icarnn hidden=256 history=0 kb_rows=0 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
+    "cell=icarnn hidden=256 history=0 kb_rows=0 exchange=1 told=1 balance=0.4 word_dropout=0.05 "
+    "match=2 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
     carnn__dialog_adapt, "carnn.candidates", carnn__history_reserved,
     CARNN__COUNT(carnn__history_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__history_tokens,
-    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure, carnn__dialog_pieces,
-    carnn__dialog_forward, carnn__dialog_output, carnn__dialog_loss,
+    NULL, {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure, carnn__dialog_pieces,
+    NULL, carnn__dialog_forward, carnn__dialog_output, carnn__dialog_loss,
     CARNN__TRAIN_ONLY(carnn__dialog_backward), carnn__dialog_vote,
-    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
-     {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
-    &carnn__dialog_session, NULL,
+    {{"accuracy", 0, 0, 0}, {"dialog_accuracy", 0, 0, 0}, {"accuracy_top2", 0, 1, 0},
+     {"accuracy_top5", 0, 1, 0}, {"declined", 1, 0, CARNN__DIALOG_UNSURE}, {NULL, 0, 0, 0}},
+    carnn__dialog_score, &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
     "5 in the north\tapi_call thai north\n6 is there one\tthai_house is nice\n"
@@ -21637,9 +21650,7 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
-    static const int needs[] = {CARNN__LM_LABELS, CARNN__LM_CHARACTERS, CARNN__LM_RESTARTED};
     const double *sum = tally->sum;
-    size_t i;
     double tokens = (double)carnn__max(tally->tokens, 1);
     double sentences = (double)carnn__max(tally->examples, 1);
     double words = fmax(tokens - sentences, 1.0);
@@ -21650,10 +21661,6 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
     scores->metric[5].value = sum[CARNN__LM_NLL] / tokens / log(2.0);
     scores->metric[6].value = sum[CARNN__LM_RESTARTED] / tokens / log(2.0);
-    /* label_accuracy, bpc and bpc_chunked only where there are labels, characters, chunks */
-    scores->count = 4;
-    for (i = 0; i < CARNN__COUNT(needs); i++)
-        if (sum[needs[i]] > 0.0) scores->metric[scores->count++] = scores->metric[4 + i];
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -21661,7 +21668,8 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
    place T + 1 of the token list; those of the piece before begin at place 0. A text in chunks goes
    on from the states at hand, and its pieces end where its chunks do. */
 
-static size_t carnn__lm_session_words(const carnn_model *model) {
+static size_t carnn__lm_session_words(const carnn_model *model, uint32_t role) {
+    (void)role;
     return 2 * (carnn__lm_steps(model) + 1);
 }
 
@@ -21865,12 +21873,13 @@ static const carnn__task carnn__lm_task = {
     "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none unit=word",
     carnn__lm_adapt, "carnn.labels", carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
-    carnn__lm_tokens,
-    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL, carnn__lm_loss,
-    CARNN__TRAIN_ONLY(carnn__lm_backward), carnn__lm_vote,
-    {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
-     {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
-     {NULL, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
+    carnn__lm_tokens, NULL,
+    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, carnn__lm_forward, NULL,
+    carnn__lm_loss, CARNN__TRAIN_ONLY(carnn__lm_backward), carnn__lm_vote,
+    {{"perplexity", 1, 0, 0}, {"perplexity_n2", 1, 1, 0}, {"perplexity_macro", 1, 1, 0},
+     {"perplexity_words", 1, 1, 0}, {"label_accuracy", 0, 0, CARNN__LM_LABELS},
+     {"bpc", 1, 0, CARNN__LM_CHARACTERS}, {"bpc_chunked", 1, 0, CARNN__LM_RESTARTED},
+     {NULL, 0, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -21974,9 +21983,7 @@ static const carnn_option carnn__answer_options[] = {
                          "pair: each sentence by itself (ca); rank: among those of its question; "
                          "hinge: against six wrong ones, margin 0.1 (ap, cosine); hardest: against "
                          "the hardest of six"),
-    CARNN__TUNE_OPTION,
-    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
-    CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
+    CARNN__TWO_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
 /* iwan and siamese read shares of common words, learn from ranks, and have units that remember 1 to
@@ -22112,20 +22119,14 @@ static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset 
                          "the other; here no two lines have the same question"
                        : "an answer model needs training data with right sentences");
 }
-
-/* Fails where a sentence has no label, unless sentences are only to be predicted. */
-static carnn_status carnn__answer_pieces(carnn__work *work, carnn_error *error) {
-    const carnn__item *items = work->data->items;
-    size_t i;
-    for (i = 0; !work->predict && i < work->data->item_count; i++)
-        if (items[i].value < 0.0f)
-            return carnn__target_fail(work->data, i, "the label 0 or 1", error);
-    return carnn__corpus_cut(work, error);
-}
 #endif
 
+static const char *carnn__answer_expects(const carnn__work *work, size_t item) {
+    return work->data->items[item].value < 0.0f ? "the label 0 or 1" : NULL;
+}
+
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
+    carnn__overlap_init(model, data, CARNN__UNKNOWN);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_SIAMESE)
         *carnn__named(&model->params, "output.weight") = 5.0f; /* a cosine is small for a logit */
 }
@@ -22279,12 +22280,11 @@ static const char *const carnn__answer_variants[] = {
     "embedding=101 cell=scarnn weighting=skip",
     "embedding=101 cell=lstm overlap=0 loss=hinge", /* near 0: all terms count */
     "embedding=101 cell=icarnn model=siamese tune_vectors=0",
-    "embedding=101 cell=gru model=siamese overlap=0 loss=pair", "embedding=17 model=ca",
-    "embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
-    "embedding=17 model=ca cell=rnn alignment=none overlap=3",
-    "embedding=17 model=ca cell=icarnn loss=hinge", "embedding=17 model=ap",
-    "embedding=17 model=ap encoder=rcrn loss=rank", "embedding=17 model=cosine loss=hardest",
-    "embedding=17 model=cosine pooling=attention loss=pair",
+    "embedding=101 cell=gru model=siamese overlap=0 loss=pair", "model=ca",
+    "model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
+    "model=ca cell=rnn alignment=none overlap=3", "model=ca cell=icarnn loss=hinge", "model=ap",
+    "model=ap encoder=rcrn loss=rank", "model=cosine loss=hardest",
+    "model=cosine pooling=attention loss=pair",
     "embedding=101 cell=icarnn encoder=rcrn weighting=skip",
     "embedding=101 cell=scarnn encoder=rcrn raw_output_gate=1", NULL};
 
@@ -22311,11 +22311,12 @@ static const carnn__task carnn__answer_task = {
     "normalise=none",
     carnn__answer_adapt, NULL, carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
     CARNN__TEXT_ONLY(carnn__answer_build), carnn__answer_check, sizeof(carnn__answer),
-    carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
+    carnn__answer_parts, carnn__answer_init, NULL, carnn__two_word,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
-    CARNN__TEXT_ONLY(carnn__answer_pieces), carnn__answer_forward, carnn__answer_output,
+    NULL, carnn__answer_expects, carnn__answer_forward, carnn__answer_output,
     carnn__answer_loss, CARNN__TRAIN_ONLY(carnn__answer_backward), NULL,
-    {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, &carnn__answer_session, NULL,
+    {{"map", 0, 0, 0}, {"mrr", 0, 0, 0}, {NULL, 0, 0, 0}}, carnn__ranks_score,
+    &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
 
@@ -22435,7 +22436,6 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
         m->z = carnn__plan_logits(p, t->most_items, classes);
     }
     carnn__embed_fixed(p, &m->words);
-    m->net.target = carnn__indices(p->arena, t->most_items);
     for (i = 0; i < 2; i++)
         m->count[i] = (uint32_t *)carnn__take(p->arena, classes + 1, 3 * sizeof(uint32_t));
 }
@@ -22512,19 +22512,19 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
 
 /* --- sessions, the entry --------------------------------------------------------------------- */
 
-static size_t carnn__classify_session_words(const carnn_model *model) {
+static size_t carnn__classify_session_words(const carnn_model *model, uint32_t role) {
+    (void)role;
     return carnn__option_whole(model, CARNN__CLASSIFY_MAX_WORDS);
 }
 
 static const char *const carnn__classify_variants[] = {
-    "embedding=17", "embedding=17 cell=gru layers=2 pooling=max,mean,min",
-    "embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
-    "embedding=19 cell=ran pooling=mean", "embedding=17 encoder=rcrn", "embedding=17 ngrams=2",
-    "embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
-    "embedding=17 encoder=rcrn cell=scarnn layers=2", "embedding=17 cell=ncarnn context=text",
-    "embedding=17 encoder=rcrn cell=mi-lstm layers=2", "embedding=17 cell=lstm skip=2",
-    "embedding=17 cell=mi-gru skip=3", "embedding=17 encoder=graph cell=rnn graph=grid:2x3",
-    "embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2",
+    "", "cell=gru layers=2 pooling=max,mean,min",
+    "cell=ncarnn-free directions=1 layers=3 pooling=last", "embedding=19 cell=ran pooling=mean",
+    "encoder=rcrn", "ngrams=2",
+    "encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
+    "encoder=rcrn cell=scarnn layers=2", "cell=ncarnn context=text",
+    "encoder=rcrn cell=mi-lstm layers=2", "cell=lstm skip=2", "cell=mi-gru skip=3",
+    "encoder=graph cell=rnn graph=grid:2x3", "encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2",
     "embedding=5 encoder=rcrn cell=scarnn", NULL};
 
 /* Texts of 20 words and six classes. */
@@ -22544,10 +22544,10 @@ static const carnn__task carnn__classify_task = {
     "max_words=400 epochs=15 batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 "
     "encoder=rnn normalise=none",
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
-    carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
-    {0, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
-    carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL,
-    {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
+    carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL, NULL,
+    {0, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, NULL, carnn__classify_forward,
+    carnn__classify_output, carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL,
+    {{"accuracy", 0, 0, 0}, {"macro_f1", 0, 0, 0}, {NULL, 0, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
@@ -22601,9 +22601,7 @@ static const carnn_option carnn__pair_options[] = {
                         "relatedness is a grade from 1 to this"),
     CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
     CARNN__OVERLAP_OPTION,
-    CARNN__TUNE_OPTION,
-    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
-    CARNN__ALIGNMENT_OPTIONS("", "", carnn__pair_directions),
+    CARNN__TWO_OPTIONS("", "", carnn__pair_directions),
     CARNN__OPTION_END};
 
 static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -22637,23 +22635,15 @@ static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *d
     return carnn__target_fail(data, data->item_count - 1, model->choices.count
                               ? "a second class to the end" : "two classes", error);
 }
-
-/* Fails where the model does not know a target, unless pairs are only to be predicted. */
-static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    carnn__corpus *c = carnn__corpus_of(work);
-    double grades = (double)carnn__pair_grades(work->model->desc.option);
-    size_t i;
-    for (i = 0; !work->predict && i < data->item_count; i++) {
-        double y = (double)data->items[i].value;
-        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
-        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
-                                                      : "a class that the model knows", error);
-    }
-    return carnn__corpus_cut(work, error);
-}
-
 #endif
+
+static const char *carnn__pair_expects(const carnn__work *work, size_t item) {
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    double y = (double)work->data->items[item].value;
+    if (grades > 0.0) return y >= 1.0 && y <= grades ? NULL : "a grade that the model knows";
+    return carnn__corpus_of(work)->target[item] == CARNN__NO_INDEX ? "a class that the model knows"
+                                                                   : NULL;
+}
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
@@ -22694,12 +22684,11 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
     carnn__two_fixed(p, two);
-    two->net.target = carnn__indices(p->arena, B);
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
     if (carnn__option_whole(model, CARNN__TWO_OVERLAP))
-        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
+        carnn__overlap_init(model, data, CARNN__UNKNOWN);
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
@@ -22760,9 +22749,10 @@ static carnn__logits carnn__pair_output(const carnn__work *work) {
 }
 
 /* Sums of a tally. Of classes, behind the number of right ones: true positives of the last class;
-   its predicted plus its actual positives. Behind the sums of grades: the number of metrics. */
+   its predicted plus its actual positives. Behind the sums of grades, of which classes leave
+   CARNN__GRADES_YY at 0: 1 where classes are predicted; 1 where there are two of them. */
 enum { CARNN__PAIR_TRUE_POSITIVES = 1, CARNN__PAIR_POSITIVES,
-       CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
+       CARNN__PAIR_CLASSES = CARNN__GRADES_SUMS, CARNN__PAIR_TWO_CLASSES };
 
 /* Cross entropy of classes, or the loss of grades. */
 static double carnn__pair_loss(carnn__work *work, carnn__tally *tally) {
@@ -22770,7 +22760,8 @@ static double carnn__pair_loss(carnn__work *work, carnn__tally *tally) {
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
     int grades = o.kind == CARNN__OUTPUT_GRADES;
-    tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
+    tally->sum[CARNN__PAIR_CLASSES] = !grades;
+    tally->sum[CARNN__PAIR_TWO_CLASSES] = !grades && K == 2;
     if (grades) return carnn__grades_loss(work, &m->grades, &m->two.net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int predicted = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
@@ -22782,14 +22773,9 @@ static double carnn__pair_loss(carnn__work *work, carnn__tally *tally) {
 }
 
 static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
-    const double *sum = tally->sum;
-    scores->count = (size_t)sum[CARNN__PAIR_METRICS];
-    scores->metric[0].value = sum[0] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = 2.0 * sum[CARNN__PAIR_TRUE_POSITIVES] /
-                              fmax(sum[CARNN__PAIR_POSITIVES], 1.0);
-    if (scores->count < 3) return;
-    memmove(scores->metric, scores->metric + 2, 3 * sizeof *scores->metric);
-    carnn__grades_score(tally, scores);
+    scores->metric[1].value = 2.0 * tally->sum[CARNN__PAIR_TRUE_POSITIVES] /
+                              fmax(tally->sum[CARNN__PAIR_POSITIVES], 1.0);
+    carnn__grades_score(tally, scores, 2);
 }
 
 /* --- sessions -------------------------------------------------------------------------------- */
@@ -22801,13 +22787,12 @@ static const carnn__session_kind carnn__pair_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__pair_variants[] = {
-    "embedding=17", "embedding=17 cell=lstm overlap=0",
-    "embedding=17 cell=gru model=manhattan overlap=0",
-    "embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
-    "embedding=17 cell=ncarnn target=relatedness encoder=rcrn", "embedding=17 alignment=overlap",
-    "embedding=17 cell=gru pooling=attention",
-    "embedding=17 alignment=overlap cell=gru model=manhattan pooling=attention direction=r2l "
-    "layers=2 overlap=0", NULL};
+    "", "cell=lstm overlap=0", "cell=gru model=manhattan overlap=0",
+    "cell=scarnn model=manhattan target=relatedness grades=3",
+    "cell=ncarnn target=relatedness encoder=rcrn", "alignment=overlap",
+    "cell=gru pooling=attention",
+    "alignment=overlap cell=gru model=manhattan pooling=attention direction=r2l layers=2 overlap=0",
+    NULL};
 
 /* Sentences of 10 words and three classes. */
 static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
@@ -22829,11 +22814,13 @@ static const carnn__task carnn__pair_task = {
     "normalise=none pooling=max alignment=none direction=l2r",
     carnn__pair_adapt, "carnn.labels", carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
     CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
-    carnn__pair_init, carnn__two_tokens,
-    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces), carnn__pair_forward,
+    carnn__pair_init, NULL, carnn__two_word,
+    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, NULL, carnn__pair_expects, carnn__pair_forward,
     carnn__pair_output, carnn__pair_loss, CARNN__TRAIN_ONLY(carnn__pair_backward), NULL,
-    {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
-     {NULL, 0, 0}}, carnn__pair_score, &carnn__pair_session, NULL,
+    {{"accuracy", 0, 0, CARNN__PAIR_CLASSES}, {"f1", 0, 0, CARNN__PAIR_TWO_CLASSES},
+     {"pearson", 0, 0, CARNN__GRADES_YY}, {"spearman", 0, 0, CARNN__GRADES_YY},
+     {"mse", 1, 0, CARNN__GRADES_YY}, {NULL, 0, 0, 0}}, carnn__pair_score,
+    &carnn__pair_session, NULL,
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
     carnn__pair_variants, CARNN__TRAIN_ONLY(&carnn__pair_bench)};
 
@@ -22911,13 +22898,9 @@ static const char *const carnn__cloze_reserved[] = {CARNN__UNKNOWN_WORDS, CARNN_
 static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION,
                                            CARNN__CLOZE_CANDIDATES};
 
-static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                  uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text);
-    size_t n;
-    for (n = 0; n < carnn__cloze_most[role] && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__hashed_word(model, w.word);
-    return n;
+static size_t carnn__cloze_session_words(const carnn_model *model, uint32_t role) {
+    (void)model;
+    return carnn__cloze_most[role];
 }
 
 #ifndef CARNN_NO_TEXT
@@ -23066,11 +23049,6 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 /* --- sessions ------------------------------------------------------------------------------------
    A text may come sentence by sentence: carnn__net_session_hear. */
 
-static size_t carnn__cloze_session_words(const carnn_model *model) {
-    (void)model;
-    return CARNN__CLOZE_WORDS;
-}
-
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     size_t *size = carnn__corpus_of(&s->work)->most_size;
     carnn__net_session_carve(s, arena);
@@ -23106,10 +23084,8 @@ static const carnn__session_kind carnn__cloze_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__cloze_variants[] = {
-    "embedding=17 anonymous=0", "embedding=17 cell=icarnn anonymous=1",
-    "embedding=17 cell=lstm model=attentive anonymous=0",
-    "embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn",
-    "embedding=17 model=weighted anonymous=1", NULL};
+    "anonymous=0", "cell=icarnn anonymous=1", "cell=lstm model=attentive anonymous=0",
+    "layers=2 model=attentive anonymous=1 encoder=rcrn", "model=weighted anonymous=1", NULL};
 
 /* 21 lines an example: 20 sentences of 24 words, a question of 24. */
 static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
@@ -23135,10 +23111,11 @@ static const carnn__task carnn__cloze_task = {
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
     CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model, sizeof(carnn__cloze),
-    carnn__cloze_parts, NULL, carnn__cloze_tokens,
-    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
+    carnn__cloze_parts, NULL, NULL, carnn__hashed_word,
+    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, NULL, carnn__cloze_forward,
     carnn__cloze_output, carnn__cloze_loss, CARNN__TRAIN_ONLY(carnn__cloze_backward), NULL,
-    {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, NULL,
+    {{"accuracy", 0, 0, 0}, {"accuracy_top2", 0, 1, 0}, {"accuracy_top5", 0, 1, 0},
+     {NULL, 0, 0, 0}}, NULL,
     &carnn__cloze_session, carnn__cloze_session_words,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
     "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
@@ -23219,6 +23196,18 @@ static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *e
 static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
                                                   {NULL, CARNN__SPACES, 0}};
 
+static const char carnn__signal_number[] = "a number as the target";
+
+/* Classes need not be known. */
+static const char *carnn__signal_expects(const carnn__work *work, size_t item) {
+    size_t words = carnn__target_length(work->data, item);
+    float value = work->data->items[item].value;
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        return value == value ? NULL : carnn__signal_number;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) || words == 1) return NULL;
+    return words == carnn__item_length(work->data, item) ? NULL : "a class for each row, or one";
+}
+
 #ifndef CARNN_NO_TEXT
 
 /* The option target_kind that the data show: steps where all targets, or most of them, are a class
@@ -23261,15 +23250,6 @@ static carnn_status carnn__signal_commas(const carnn_dataset *data, carnn_error 
                               "(target_kind class takes them as names)", error);
 }
 
-/* Fails where a target is no number. */
-static carnn_status carnn__signal_numbers(const carnn_dataset *data, carnn_error *error) {
-    size_t i;
-    for (i = 0; i < data->item_count; i++)
-        if (data->items[i].value != data->items[i].value)
-            return carnn__target_fail(data, i, "a number as the target", error);
-    return CARNN_OK;
-}
-
 /* The words: <unk> and the names of a table's columns, unless two are the same. The choices: whole
    targets where these are classes; of steps their words; of numbers none. */
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
@@ -23282,7 +23262,7 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     if (columns > 1 && data->columns && columns != data->columns) /* lines of a group are rows */
         return carnn__refuse(error, "columns is %zu, but the rows of the data have %zu numbers",
                              columns, data->columns);
-    status = carnn__net_build(model, data, error);
+    status = carnn__words_build(model, data, error);
     if (!status && !model->desc.from && /* whose words the model has got already */
         carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
             CARNN_ERR_MEMORY)
@@ -23295,11 +23275,13 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
                                       "them as names)"
                                     : "a class for each row, as other targets are (target_kind "
                                       "class takes them as names)", error);
+    if (status) return status;
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
-    if (!status && carnn__signal_is(model, CARNN__SIGNAL_NUMBER))
-        status = carnn__signal_numbers(data, error);
-    if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
-    carnn__names_free(&model->choices, &model->allocator);
+    if (carnn__signal_is(model, CARNN__SIGNAL_CLASS))
+        return carnn__model_choices(model, data, error);
+    for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && i < data->item_count; i++)
+        if (data->items[i].value != data->items[i].value)
+            return carnn__target_fail(data, i, carnn__signal_number, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
@@ -23309,21 +23291,6 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
                 carnn__vocabulary_add(&v, CARNN__SPACES, w.word, 1);
     }
     return carnn__vocabulary_close(&v, 1, &model->choices);
-}
-
-/* Fails where a target is of another kind, unless sequences are only to be predicted. Classes need
-   not be known. */
-static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    size_t i;
-    if (work->predict) return carnn__corpus_cut(work, error);
-    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && carnn__signal_numbers(data, error))
-        return CARNN_ERR_DATA;
-    for (i = 0; carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) && i < data->item_count; i++)
-        if (carnn__target_length(data, i) != 1 &&
-            carnn__target_length(data, i) != carnn__item_length(data, i))
-            return carnn__target_fail(data, i, "a class for each row, or one", error);
-    return carnn__corpus_cut(work, error);
 }
 
 #endif
@@ -23373,7 +23340,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__standard_plan(p, &m->input);
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
-    m->net.target = carnn__indices(p->arena, carnn__max(outputs, t->most_items));
+    if (m->steps) m->net.target = carnn__indices(p->arena, carnn__max(outputs, t->most_items));
     if (!carnn__in_session(p->work) || s.directions > 1 || s.d) return;
     m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
@@ -23429,23 +23396,16 @@ static carnn__logits carnn__signal_output(const carnn__work *work) {
     return o;
 }
 
-/* Sums of a tally: squared errors; 1 where numbers are predicted. */
-enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS };
+/* Sums of a tally: squared errors; 1 where numbers are predicted; 1 where classes are. */
+enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS, CARNN__SIGNAL_CLASSES };
 
 static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
     carnn__signal *m = (carnn__signal *)work->state;
+    tally->sum[m->numbers ? CARNN__SIGNAL_NUMBERS : CARNN__SIGNAL_CLASSES] = 1.0;
     if (!m->numbers) return carnn__choices_loss(work, tally);
     tally->examples += m->net.texts.count;
-    tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
     return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
                                 &tally->sum[CARNN__SIGNAL_SQUARES]);
-}
-
-/* There is one metric, accuracy or mse. */
-static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
-    size_t number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
-    scores->metric[0] = scores->metric[number];
-    scores->count = 1;
 }
 
 /* --- sessions -------------------------------------------------------------------------------- */
@@ -23507,12 +23467,13 @@ static const carnn__task carnn__signal_task = {
     "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
     "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn normalise=none",
     NULL, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check,
-    sizeof(carnn__signal), carnn__signal_parts, carnn__signal_init, NULL,
-    {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
+    sizeof(carnn__signal), carnn__signal_parts, carnn__signal_init, NULL, NULL,
+    {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, NULL, carnn__signal_expects,
     carnn__signal_forward, carnn__signal_output, carnn__signal_loss,
     CARNN__TRAIN_ONLY(carnn__signal_backward), NULL,
-    {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score, &carnn__signal_session,
-    NULL, "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
+    {{"accuracy", 0, 0, CARNN__SIGNAL_CLASSES}, {"mse", 1, 0, CARNN__SIGNAL_NUMBERS},
+     {NULL, 0, 0, 0}}, NULL, &carnn__signal_session, NULL,
+    "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
     carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
 
 #endif
@@ -23581,8 +23542,8 @@ static size_t carnn__thought_tokens(const carnn_model *model, carnn__span text, 
                                  CARNN__THOUGHT_WORDS, ids, max);
 }
 
-static size_t carnn__thought_session_words(const carnn_model *model) {
-    (void)model;
+static size_t carnn__thought_session_words(const carnn_model *model, uint32_t role) {
+    (void)model, (void)role;
     return CARNN__THOUGHT_WORDS + 2;
 }
 
@@ -23815,10 +23776,8 @@ static const carnn__session_kind carnn__thought_session = {
     NULL};
 
 static const char *const carnn__thought_variants[] = {
-    "embedding=17", "embedding=17 cell=mi-gru decoder=icarnn",
-    "embedding=17 cell=lstm decoder=scarnn directions=2 layers=2",
-    "embedding=17 cell=ncarnn-free decoder=lstm pooling=max,mean",
-    "embedding=17 decoder=ncarnn encoder=rcrn", NULL};
+    "", "cell=mi-gru decoder=icarnn", "cell=lstm decoder=scarnn directions=2 layers=2",
+    "cell=ncarnn-free decoder=lstm pooling=max,mean", "decoder=ncarnn encoder=rcrn", NULL};
 
 static void carnn__thought_bench_line(carnn__bench_text *t, unsigned i) {
     carnn__bench_words(t, 1, i, 12);
@@ -23836,10 +23795,11 @@ static const carnn__task carnn__thought_task = {
     "normalise=none",
     NULL, NULL, carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
-    carnn__thought_parts, NULL, carnn__thought_tokens,
-    {0, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, NULL, carnn__thought_forward, NULL,
-    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), NULL,
-    {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
+    carnn__thought_parts, NULL, carnn__thought_tokens, NULL,
+    {0, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, NULL, NULL, carnn__thought_forward,
+    NULL, carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), NULL,
+    {{"perplexity", 1, 0, 0}, {"perplexity_next", 1, 1, 0}, {"perplexity_previous", 1, 1, 0},
+     {NULL, 0, 0, 0}},
     carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
     "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
     carnn__thought_variants, CARNN__TRAIN_ONLY(&carnn__thought_bench)};
@@ -25993,7 +25953,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         if (!carnn__session_measure(models[m], NULL, k, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
         if (!models[m]->task->output && /* members read the pieces of a text together */
-            carnn__session_words(models[m]) != carnn__session_words(models[0]))
+            carnn__session_words(models[m], 0) != carnn__session_words(models[0], 0))
             return carnn__not_alike(models, m, "they read texts up to different lengths", error);
         if (m && (own != kind || found != columns))
             return carnn__not_alike(models, m, "their predictions are of another kind or number",
@@ -26392,10 +26352,10 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
 
 /* --- scoring --------------------------------------------------------------------------------- */
 
-/* The loss and the metrics of a run: those of the task, or sum[i] / examples. */
+/* The loss of a run, and the metrics that it has: those of the task, or sum[i] / examples. */
 static void carnn__score(const carnn__task *task, const carnn__tally *tally, double seconds,
                          carnn_scores *scores) {
-    size_t i;
+    size_t i, count;
     memset(scores, 0, sizeof *scores);
     for (i = 0; task->metric[i].name; i++) {
         carnn__scores_add(scores, &task->metric[i]);
@@ -26407,6 +26367,9 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
     scores->seconds = seconds;
     if (task->score) task->score(tally, scores);
+    for (count = scores->count, scores->count = i = 0; i < count; i++)
+        if (!task->metric[i].needs || tally->sum[task->metric[i].needs] > 0.0)
+            scores->metric[scores->count++] = scores->metric[i];
     if (!tally->examples) scores->count = 0; /* rows without a class: nothing is scored */
 }
 
@@ -27958,7 +27921,8 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!s->how) return CARNN_OK;
     memset(&model, 0, sizeof model);
     model.task = task->name;
-    model.hidden = 19; /* no multiple of the lanes of a vector */
+    model.hidden = CARNN__CHECK_H; /* no multiples of the lanes of a vector */
+    if (strstr(task->defaults, "embedding=")) model.embedding = CARNN__CHECK_E;
     status = carnn__set_all(&model, NULL, 0, s->how, s->error);
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);

@@ -93,7 +93,7 @@ const carnn__task tag_task = {
     .defaults = "cell=gru hidden=24 epochs=60 batch=2", .choices_key = "carnn.labels",
     .build = carnn__net_build, .state = sizeof(tag_head), .parts = tag_parts,
     .limits = {.piece = 1, .size = {4096, 0}}, .forward = tag_forward, .output = tag_output,
-    .backward = tag_backward, .metric = {{"accuracy", 0, 0}},
+    .backward = tag_backward, .metric = {{"accuracy", 0, 0, 0}},
     .session = &carnn__net_session,
     .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
               "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",

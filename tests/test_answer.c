@@ -356,7 +356,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
 static sentence plain_sentence(const carnn_model *model, const carnn_dataset *data, size_t text) {
     sentence s;
     memset(&s, 0, sizeof s);
-    s.n = carnn__two_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
+    s.n = carnn__tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
     return s;
 }
 
@@ -1419,7 +1419,7 @@ static void test_long_sentence(void) {
     carnn__span all = {text, sizeof text};
     size_t i;
     for (i = 0; i < sizeof text; i++) text[i] = i % 2 ? ' ' : 'a';
-    CHECK_INT(carnn__two_tokens(model, all, 1, NULL, 0), CARNN__SENTENCE_WORDS);
+    CHECK_INT(carnn__tokens(model, all, 1, NULL, 0), CARNN__SENTENCE_WORDS);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }

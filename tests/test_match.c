@@ -321,8 +321,8 @@ static void test_ranker_scores(const char *options) {
         for (j = 0; j < 2; j++) {
             uint32_t number = carnn__members(data, &data->items[i])[j].text;
             memset(&text[j], 0, sizeof text[j]);
-            text[j].n = carnn__two_tokens(model, carnn__text(data, number), 0, text[j].id,
-                                             RANKER_WORDS);
+            text[j].n = carnn__tokens(model, carnn__text(data, number), 0, text[j].id,
+                                      RANKER_WORDS);
         }
         CHECK_NEAR(score[i], ranker_plain(model, text, i), 2e-5);
         ranker_heat(model, data, i, text);

@@ -405,6 +405,7 @@ static void quantise_tasks(void) {
             memset(&desc, 0, sizeof desc);
             desc.task = task->name;
             desc.hidden = 19;
+            if (strstr(task->defaults, "embedding=")) desc.embedding = 17;
             CHECK_INT(carnn__set_all(&desc, NULL, 0, task->variants[v], NULL), CARNN_OK);
             CHECK_INT(carnn_dataset_load(&data, &lines, NULL), CARNN_OK);
             CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
