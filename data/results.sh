@@ -115,7 +115,7 @@ chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
 chunks CELL=rnn --hidden 512 --epochs 4,mi-rnn --hidden 512 --epochs 4,mi-rnn --hidden 780 --epochs 8 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --lr 0.001 PROBED --out m.gguf
 chunks GRAPH=sh --hidden 780,st --hidden 460,bu --hidden 400,td --hidden 400 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --epochs 8 --lr 0.001 PROBED --out m.gguf
-probes CELL=rnn,mi-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
+probes CELL=rnn,mi-rnn,mi-rnn-simple,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
 probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
