@@ -2096,6 +2096,14 @@ typedef struct carnn__scatter {
     float *to;             /* (.., columns): to[index[i]] += from[i] */
 } carnn__scatter;
 
+/* Dropout (@@PART). */
+typedef struct carnn__drops {
+    float *x;
+    uint64_t key;
+    float limit; /* 16 random bits below it: dropped */
+    float scale;
+} carnn__drops;
+
 /* Attention over packed histories (@@PART); B sequences, N rows, U inputs, T steps, D columns. */
 typedef struct carnn__attention {
     const carnn__packed *seq;
@@ -2505,6 +2513,10 @@ static inline void carnn__start_row(float *c, const float *start, size_t n) {
     X(add, void, (const float *x, float *y, size_t n))                                             \
     /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
+    /* which row of x (rows, columns), the first being number `from`, the largest number of each   \
+       column is in; `sign` -1: the smallest one; the first of equal ones */                       \
+    X(choose_rows, void,                                                                           \
+      (const float *x, size_t rows, size_t columns, size_t from, float sign, uint32_t *where))     \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
     X(sum_squares, double, (const float *x, size_t n))                                             \
@@ -2544,6 +2556,7 @@ static inline void carnn__start_row(float *c, const float *start, size_t n) {
     X(norm_back, void, (const void *job, size_t from, size_t to))                                  \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
     X(scatter_add, void, (const void *job, size_t from, size_t to))                                \
+    X(drop, void, (const void *job, size_t from, size_t to))                                       \
     X(attend_back, void, (const void *job, size_t from, size_t to))                                \
     X(reduce_back, void, (const void *job, size_t from, size_t to))                                \
     X(compose_back, void, (const carnn__compose *job))                                             \
@@ -2720,6 +2733,7 @@ static int CARNN__K(reorders)(void) {
    sum, largest      over the lanes; the sum adds lanes i and i + 8, then i + 4, i + 2, i + 1
    loadn, storen     access the first n floats; loadn sets the other lanes to 0
    bytes(p)          16 signed bytes as floats
+   halves(p)         sixteen bits each of four 64-bit numbers, the lowest first, as floats
    scales(p, ld)     of 16 blocks of 8-bit numbers, ld bytes apart
    transpose_bytes(p, ld, out)   of 16 rows of 32 bytes, ld apart: out[j][i] = p[i ld + j]
    fill(v, n, w)     the first n lanes of v, the others of w
@@ -2793,6 +2807,9 @@ CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), /* sign bit ? s : a, bit by bi
 CARNN__LANEWISE(bytes, (const unsigned char *p),
                 _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
                     _mm_loadu_si128((const __m128i *)(const void *)p))))
+CARNN__LANEWISE(halves, (const uint64_t *p),
+                _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(
+                    _mm256_loadu_si256((const __m256i *)(const void *)p))))
 #else
 #define CARNN__X86(name) _mm256_##name##_ps
 #define CARNN__LOW(v) v.x[0]
@@ -2850,6 +2867,9 @@ CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], 
 CARNN__LANEWISE(bytes, (const unsigned char *p),
                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
                     _mm_loadl_epi64((const __m128i *)(const void *)(p + 8 * i)))))
+CARNN__LANEWISE(halves, (const uint64_t *p),
+                _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(
+                    _mm_loadu_si128((const __m128i *)(const void *)(p + 2 * i)))))
 #endif
 CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
 static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
@@ -2896,6 +2916,7 @@ static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_
     return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(vsubq_s32(whole, first));
 }
 CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(vcvtq_s32_f32(n.x[i])))
+CARNN__LANEWISE(halves, (const uint64_t *p), vcvtq_f32_u32(vmovl_u16(vcreate_u16(p[i]))))
 #else
 #define CARNN__CHOOSE(a, b, yes, no) ((a) < (b) ? (yes) : (no))
 CARNN__LANEWISE(load, (const float *p), p[i])
@@ -2959,6 +2980,7 @@ static inline float CARNN__V(part_scale2)(float a, float n) {
     return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
 }
 CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(n.x[i]))
+CARNN__LANEWISE(halves, (const uint64_t *p), (float)(p[i / 4] >> 16 * (i % 4) & 0xFFFF))
 #endif
 CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
 CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__CHOOSE(b.x[i], a.x[i], a.x[i], b.x[i]))
@@ -3407,6 +3429,33 @@ static size_t CARNN__K(argmax)(const float *x, size_t n) {
     for (; i < n; i++)
         if (x[i] >= top) return i;
     return 0; /* all are NaN */
+}
+
+/* A row number in every lane, bit for bit: lanes that hold one are chosen and stored, not computed
+   with. */
+static CARNN__INLINE vec CARNN__K(row_number)(size_t number) {
+    const uint32_t bits = (uint32_t)number;
+    float lane;
+    memcpy(&lane, &bits, sizeof lane);
+    return set1(lane);
+}
+
+static void CARNN__K(choose_rows)(const float *x, size_t rows, size_t columns, size_t from,
+                                  float sign, uint32_t *where) {
+    const vec s = set1(sign);
+    float lane[CARNN__LANES];
+    size_t j, r;
+    for (j = 0; j < columns; j += CARNN__LANES) {
+        const size_t n = carnn__min(columns - j, CARNN__LANES);
+        vec top = mul(s, loadn(x + j, n)), row = CARNN__K(row_number)(from), v;
+        for (r = 1; r < rows; r++) {
+            v = mul(s, loadn(x + r * columns + j, n));
+            row = CARNN__V(if_less)(top, v, CARNN__K(row_number)(from + r), row);
+            top = CARNN__V(max)(v, top);
+        }
+        store(lane, row);
+        memcpy(where + j, lane, n * sizeof *where);
+    }
 }
 
 /* y = exp(x - top), and the sum of it. */
@@ -6693,6 +6742,32 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
                       s->to + (size_t)s->index[i] * s->columns + first, last - first);
 }
 
+/* --- dropout ------------------------------------------------------------------------------------
+   Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
+   times itself. The mask is a function of the key and the place, so backward draws the same one
+   again and no thread can change it: each random number serves four values, 16 bits for each. */
+
+#define CARNN__DROPS 64 /* values of one draw: reading what has just been written would wait */
+
+static CARNN__INLINE void CARNN__K(drop_lanes)(const carnn__drops *d, const uint64_t *bits,
+                                               size_t from, size_t j, size_t n) {
+    vec drawn = CARNN__V(halves)(bits + (j - from) / 4);
+    vec factor = CARNN__V(if_less)(drawn, set1(d->limit), zero(), set1(d->scale));
+    storen(d->x + j, n, mul(loadn(d->x + j, n), factor));
+}
+
+/* On values [first, last), first a multiple of CARNN__DROPS. */
+static void CARNN__K(drop)(const void *job, size_t first, size_t last) {
+    const carnn__drops *d = (const carnn__drops *)job;
+    uint64_t bits[CARNN__DROPS / 4];
+    size_t from, to, j;
+    for (from = first; from < last; from = to) {
+        to = carnn__min(from + CARNN__DROPS, last);
+        for (j = 0; j < CARNN__DROPS / 4; j++) bits[j] = carnn__random(d->key, from / 4 + j);
+        CARNN__COLUMNS(drop_lanes, j, from, to, d, bits, from);
+    }
+}
+
 /* --- attention over the history -----------------------------------------------------------------
    Tran et al. 2018, Eq. 8, where o is h_his; m runs over the rows of a history, ht_m is a sum
    because of a residual connection around the cell, and . is the product of two vectors:
@@ -7169,36 +7244,10 @@ static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
     carnn__split(e, e->k->scatter_add, &s, columns, 16, rows * columns);
 }
 
-/* --- dropout ------------------------------------------------------------------------------------
-   Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
-   times itself. The mask is a function of the key and the place, so backward draws the same one
-   again and no thread can change it: each random number serves four values, 16 bits for each. */
-
-typedef struct carnn__dropout_job {
-    float *x;
-    uint64_t key;
-    uint64_t limit; /* 16 random bits below it: dropped */
-    float scale;
-    size_t count;
-} carnn__dropout_job;
-
-static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
-    const carnn__dropout_job *job = (const carnn__dropout_job *)job_;
-    const float factor[2] = {job->scale, 0.0f}; /* a table: a branch could not be predicted */
-    size_t i;
-    for (i = from; i < to; i++) {
-        uint64_t bits = carnn__random(job->key, i);
-        size_t lane, first = i * 4, n = carnn__min(4, job->count - first);
-        for (lane = 0; lane < n; lane++, bits >>= 16)
-            job->x[first + lane] *= factor[(bits & 0xFFFF) < job->limit];
-    }
-}
-
-/* x (count) in place; used alike on values and on their gradients. */
+/* Dropout on x (count), in place; used alike on values and on their gradients. */
 static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, uint64_t key) {
-    carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)),
-                              count};
-    if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, carnn__parts(count, 4), 16, count * 4);
+    carnn__drops d = {x, key, (float)floor(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p))};
+    if (p > 0.0) carnn__split(e, e->k->drop, &d, count, CARNN__DROPS, count);
 }
 
 /* --- alignment of two sentences -----------------------------------------------------------------
@@ -13866,19 +13915,35 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
     if (f == CARNN__RELU) m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
 }
 
+/* y = relu(y) and on (n); where `holds`, y is 0 where it was the last time. In training no branch
+   depends on the numbers: it could not be predicted. */
+static void carnn__relu(float *y, unsigned char *on, size_t n, int holds) {
+    size_t i;
+    for (i = 0; !holds && i < n; i++) {
+        on[i] = y[i] > 0.0f;
+        y[i] = y[i] > 0.0f ? y[i] : 0.0f;
+    }
+    for (i = 0; holds && i < n; i++) y[i] = on[i] ? y[i] : 0.0f;
+}
+
+static void carnn__relu_back(const float *y, float *dy, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        float d = dy[i]; /* read in any case */
+        dy[i] = y[i] > 0.0f ? d : 0.0f;
+    }
+}
+
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
-    size_t in = x->columns, out = m->y.columns, i;
+    size_t in = x->columns, out = m->y.columns;
     carnn__matmul_weights(work->engine, m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT,
                           rows, out, in, x->x, in, carnn__weights(work, m->weight),
                           m->biased ? carnn__weight(work, m->bias) : NULL,
                           m->normal ? m->norm.v.x : m->y.x, out);
     if (m->normal) carnn__batch_norm_run(work, &m->norm, &m->y, rows, m->adds, 0);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
-    for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
-        if (!carnn__net_of(work)->holds) m->on[i] = m->y.x[i] > 0.0f;
-        if (!m->on[i]) m->y.x[i] = 0.0f;
-    }
+    if (m->f == CARNN__RELU) carnn__relu(m->y.x, m->on, rows * out, carnn__net_of(work)->holds);
     carnn__mat_clear(&m->y, rows);
 }
 
@@ -13888,7 +13953,7 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
     const float *y = m->y.x;
     float *dy = m->y.d;
     for (i = 0; m->f == CARNN__TANH && i < rows * out; i++) dy[i] *= 1.0f - y[i] * y[i];
-    for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) dy[i] = m->on[i] ? dy[i] : 0.0f;
+    if (m->f == CARNN__RELU) carnn__relu_back(y, dy, rows * out);
     if (m->normal) {
         carnn__batch_norm_run(work, &m->norm, &m->y, rows, 0, 1);
         dy = m->norm.v.d;
@@ -14920,16 +14985,15 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
 }
 
 /* Finds the row of [from, to) that each value of max, min or last is from: the first of equal. */
-static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
-                               size_t from, size_t to, uint32_t *where) {
-    size_t D = x->columns, r, j;
-    for (j = 0; j < D; j++)
-        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < m->forwards ? to - 1 : from);
-    for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
-        for (j = 0; j < D; j++) {
-            float value = x->x[r * D + j], best = x->x[where[j] * D + j];
-            if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
-        }
+static void carnn__pool_choose(const carnn__work *work, const carnn__pool_part *m,
+                               carnn__pooling kind, const carnn__mat *x, size_t from, size_t to,
+                               uint32_t *where) {
+    size_t D = x->columns, j;
+    if (kind != CARNN__POOL_LAST)
+        work->engine->k->choose_rows(x->x + from * D, to - from, D, from,
+                                     kind == CARNN__POOL_MAX ? 1.0f : -1.0f, where);
+    for (j = 0; kind == CARNN__POOL_LAST && j < D; j++)
+        where[j] = (uint32_t)(j < m->forwards ? to - 1 : from);
 }
 
 /* Kind k of text s. Backward adds to dx; of a mean it spoils dy. */
@@ -14948,7 +15012,7 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
         return;
     }
     if (!backward && !carnn__net_of(work)->holds)
-        carnn__pool_choose(m, m->kind[k], x, from, to, where);
+        carnn__pool_choose(work, m, m->kind[k], x, from, to, where);
     for (j = 0; j < D; j++)
         if (backward) x->d[where[j] * D + j] += dy[j];
         else y[j] = x->x[where[j] * D + j];

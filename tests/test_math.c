@@ -146,6 +146,34 @@ static void check_arrays(void) {
     }
 }
 
+/* The first row of the largest or smallest number of each column, of the numbers that a plain loop
+   could see otherwise, too: equal ones, zeros of both signs, NaN. */
+static void check_choose_rows(void) {
+    static const float drawn[] = {-2, -1, -0.0f, 0, 1, 1, NAN};
+    const size_t from = 70000; /* as a bit pattern no normal float */
+    float x[9 * 40], sign;
+    uint32_t where[41];
+    size_t rows, n, p, r, j, best, wrong = 0, draw = 0;
+    for (rows = 1; rows <= 9; rows++)
+        for (n = 1; n <= 40; n++)
+            for (sign = -1; sign <= 1; sign += 2) {
+                for (r = 0; r < rows * n; r++) x[r] = drawn[carnn__random(9, draw++) % 7];
+                for (p = 0; p < paths; p++) {
+                    where[n] = 7;
+                    path[p]->choose_rows(x, rows, n, from, sign, where);
+                    wrong += where[n] != 7;
+                    for (j = 0; j < n; j++) {
+                        for (best = 0, r = 1; r < rows; r++)
+                            if (sign > 0 ? x[r * n + j] > x[best * n + j]
+                                         : x[r * n + j] < x[best * n + j])
+                                best = r;
+                        wrong += where[j] != from + best;
+                    }
+                }
+            }
+    CHECK_INT(wrong, 0);
+}
+
 int main(void) {
     uint32_t step = getenv("TEST_EVERY_FLOAT") ? 1 : 25013;
     int which;
@@ -154,5 +182,6 @@ int main(void) {
     check_exact();
     check_softmax();
     check_arrays();
+    check_choose_rows();
     return test_end();
 }

@@ -422,15 +422,18 @@ static void test_dropout(void) {
     size_t n, i;
     for (n = 0; n < 4; n++) {
         double p = rates[n], sigma = sqrt(p * (1.0 - p) / DROPPED);
-        size_t zeros = 0, pairs = 0, other = 0;
+        size_t zeros = 0, pairs = 0, other = 0, elsewhere = 0;
         ones(x);
         carnn__dropout(&engine, x, DROPPED, p, 5);
         for (i = 0; i < DROPPED; i++) {
+            uint64_t drawn = carnn__random(5, i / 4) >> 16 * (i % 4) & 0xFFFF;
+            elsewhere += (x[i] == 0.0f) != (((double)drawn + 0.5) / 65536.0 < p);
             zeros += x[i] == 0.0f;
             other += x[i] != 0.0f && x[i] != (float)(1.0 / (1.0 - p));
             pairs += i && x[i] == 0.0f && x[i - 1] == 0.0f;
         }
         CHECK_INT(other, 0);
+        CHECK_INT(elsewhere, 0); /* four values share a random number */
         CHECK_NEAR((double)zeros / DROPPED, p, 4.0 * sigma);
         CHECK_NEAR((double)pairs / DROPPED, p * p, 0.01); /* neighbours do not know each other */
         ones(y);
