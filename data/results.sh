@@ -33,7 +33,6 @@ WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
-FAST = --hidden 50 --epochs 3 --memory 0 --traits 0 --place 0
 PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
 demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --epochs 40 --out demo.gguf
@@ -138,8 +137,8 @@ questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-S
 questions OPTION=--hidden 1;SEED=1,2,3 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
 questions OPTION=--traits 0 --place 0 --redundancy 0,--traits 0 --place 0 --lr 0.001,--traits 0 --place 0 --redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
 answer-settings | | gzip -dc train.tsv.gz > judged.tsv; gzip -dc train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv; rm -f settings
-answer-settings OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.00025,--epochs 1,--epochs 6,--dropout 0.3,--dropout 0.7,--weight-decay 0,--decomposition direct,--weighting skip,--model siamese,--cell lstm,--cell scarnn,--hidden 150,--loss pair,--average 0 | | for seed in 1 2; do ./carnn train --task answer FAST OPTION TRECQA --seed $seed --out o.gguf; ./carnn train --task answer FAST OPTION QUESTIONS --seed $seed --out o.gguf; done | tee scores-once; for data in 'train-all.tsv.gz' 'WikiQA-train.txt.gz --clean'; do ./carnn train --task answer FAST OPTION --folds 5 --train $data VECTORS; done | tee scores-folds; awk '/^valid/ { dev += $3 / 2 } /^test/ { asked += $3 / 2 } /^mean/ { fold[++n] = $3 } END { print dev, fold[1], asked, fold[2] }' scores-once scores-folds | tee -a settings
-answer-settings | | awk -f data/correlation.awk settings
+answer-settings FAST=--hidden 50 --epochs 3,--hidden 50 --epochs 3 --memory 0 --traits 0 --place 0;OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.00025,--epochs 1,--epochs 6,--dropout 0.3,--dropout 0.7,--weight-decay 0,--decomposition direct,--weighting skip,--model siamese,--cell lstm,--cell scarnn,--hidden 150,--loss pair,--average 0 | | for seed in 1 2; do ./carnn train --task answer FAST OPTION TRECQA --seed $seed --out o.gguf; ./carnn train --task answer FAST OPTION QUESTIONS --seed $seed --out o.gguf; done | tee scores-once; for data in 'train-all.tsv.gz' 'WikiQA-train.txt.gz --clean'; do ./carnn train --task answer FAST OPTION --folds 5 --train $data VECTORS; done | tee scores-folds; awk '/^valid/ { dev += $3 / 2 } /^test/ { asked += $3 / 2 } /^mean/ { fold[++n] = $3 } END { print dev, fold[1], asked, fold[2] }' scores-once scores-folds | tee -a settings
+answer-settings | | head -n 19 settings | awk -f data/correlation.awk; tail -n 19 settings | awk -f data/correlation.awk
 trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --traits 0 --place 0 --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --traits 0 --place 0 --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--traits 0 --place 0,--traits 0 --place 0 --memory 0 | | ./carnn train --task answer --cell CELL OPTION WIKIQA --out w.gguf
