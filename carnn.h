@@ -8608,7 +8608,8 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
    without the quotation marks around a field, with one where it has two, and with blanks for its
    tabs and line breaks. So the number of a line is that of a row. The first comma, semicolon or tab
    of the first row that is not blank separates fields; with tabs the lines stay as they are. A
-   first row "sep=;", which some spreadsheets write, is passed over. */
+   first row "sep=;", which some spreadsheets write, is passed over. A backslash does not escape a
+   quotation mark: a file in which it seems to is refused, as rows would run into each other. */
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
@@ -8658,14 +8659,29 @@ static char carnn__csv_separator(carnn__span file) {
     return ',';
 }
 
-/* Rows of a buffer become lines. Returns the row of a quotation mark that none closes, or 0. */
-static size_t carnn__csv_rows(carnn__span *rows, char separator) {
+/* Has mark i, which closes a field, a backslash before it and more of the field behind it? Then it
+   is one of \"these\": what other programs write for "". */
+static int carnn__csv_escaped(carnn__span file, size_t i, char separator) {
+    char c = '\n';
+    if (!i || file.at[i - 1] != '\\') return 0;
+    while (++i < file.length && (c = file.at[i]) == ' ') {}
+    return i < file.length && c != separator && c != '\r' && c != '\n';
+}
+
+/* Rows of a buffer become lines. Returns the row of a quotation mark that none closes, or of one
+   that a backslash escapes (*escaped: 1), or 0. */
+static size_t carnn__csv_rows(carnn__span *rows, char separator, int *escaped) {
     char *file = (char *)(uintptr_t)rows->at;
     carnn__quotes q = {0, 1, 1};
     size_t i, n = 0, row = 1;
-    for (i = 0; i < rows->length; i++) {
+    for (*escaped = 0, i = 0; i < rows->length; i++) {
         char c = file[i];
-        if (carnn__csv_mark(*rows, &i, &q)) continue;
+        int inside = q.inside;
+        if (carnn__csv_mark(*rows, &i, &q)) {
+            *escaped = inside && carnn__csv_escaped(*rows, i, separator);
+            if (*escaped) return row;
+            continue;
+        }
         if (q.inside) {
             if (c == '\n' || c == '\r') c = ' ';
         } else {
@@ -8684,6 +8700,7 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
     carnn__lines *l = &in->lines, first = *l;
     char separator = carnn__csv_separator(l->rest);
     size_t open;
+    int escaped;
     if (carnn__next_line(&first) && first.line.length == 5 && carnn__begins(first.line, "sep=") &&
         first.line.at[4] == separator)
         *l = first;
@@ -8693,8 +8710,11 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
         if (!in->buffer) return carnn__out_of_memory(l->error);
         l->rest.at = in->buffer;
     }
-    open = carnn__csv_rows(&l->rest, separator);
+    open = carnn__csv_rows(&l->rest, separator, &escaped);
     if (!open) return CARNN_OK;
+    if (escaped)
+        return carnn__misread_at(l, l->number + open, "two quotation marks for one in a field (sed "
+                                 "'s/\\\\\"/\"\"/g' makes them)", "a backslash and one");
     return carnn__misread_at(l, l->number + open, "a quotation mark that ends the field",
                              "none to the end");
 }
@@ -10614,9 +10634,9 @@ static const carnn__reader carnn__class_reader = {
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
-   them: label, first, second; or else named by a first line, as in SICK and MSRP or as these three
-   are called elsewhere. By the task's options the label is a class or a grade. Where labels may be
-   missing, so may their column. */
+   them: label, first, second; or else named by a first line, as in SICK, MSRP and Quora's pairs
+   or as these three are called elsewhere. By the task's options the label is a class or a grade.
+   Where labels may be missing, so may their column. */
 
 /* Kinds of columns, the sentences first, and parser.style: how it is known which is which. */
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
@@ -10629,7 +10649,8 @@ static int carnn__pair_names(carnn__parser *p) {
         {"entailment_judgment", CARNN__LABEL}, {"entailment_label", CARNN__LABEL},
         {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
         {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}, {"sentence1", CARNN__FIRST},
-        {"sentence2", CARNN__SECOND}, {"premise", CARNN__FIRST}, {"hypothesis", CARNN__SECOND},
+        {"sentence2", CARNN__SECOND}, {"question1", CARNN__FIRST}, {"question2", CARNN__SECOND},
+        {"is_duplicate", CARNN__LABEL}, {"premise", CARNN__FIRST}, {"hypothesis", CARNN__SECOND},
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"gold_label", CARNN__LABEL}, {"class", CARNN__LABEL}, {"score", CARNN__GRADE},
         {"grade", CARNN__GRADE}};
@@ -22172,16 +22193,18 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
 static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     size_t i;
-    int right = 0, groups = 0;
+    int right = 0, wrong = 0, groups = 0;
     for (i = 0; i < data->item_count; i++) {
         right |= data->items[i].value > 0.0f;
+        wrong |= data->items[i].value == 0.0f;
         groups |= !carnn__group_begins(data, i);
     }
-    if (right && groups) return carnn__net_build(model, data, error);
-    return carnn__fail(error, CARNN_ERR_DATA, 0, right
-                       ? "an answer model needs questions with several sentences, one line after "
-                         "the other; here no two lines have the same question"
-                       : "an answer model needs training data with right sentences");
+    if (right && wrong && groups) return carnn__net_build(model, data, error);
+    return carnn__fail(error, CARNN_ERR_DATA, 0,
+                       !right  ? "an answer model needs training data with right sentences"
+                       : wrong ? "an answer model needs questions with several sentences, one line "
+                                 "after the other; here no two lines have the same question"
+                               : "an answer model needs training data with wrong sentences, too");
 }
 #endif
 

@@ -966,6 +966,21 @@ static void warn_of_bytes(const carnn_dataset *set, const list *files) {
         }
 }
 
+/* Says so where the text of every example is as many columns: a table whose first line does not say
+   which of them is meant. A comma of a text in CSV makes a column, too, but not as many in all. */
+static void warn_of_columns(const carnn_dataset *set, const list *files) {
+    size_t i, columns, found = 0, count = least(carnn_dataset_examples(set), 1000);
+    for (i = 0; i < count; i++) {
+        const char *text = carnn_dataset_text(set, i, 0);
+        for (columns = 1; (text = strchr(text, '\t')) != NULL; text++) columns++;
+        if (columns == 1 || (i && columns != found)) return;
+        found = columns;
+    }
+    if (count > 1)
+        say(DONE, "%s: the text of every example is %zu columns; a first line that calls one label "
+            "and one text says which are read", called_all(files), found);
+}
+
 /* One file or several as one data set; NULL where there is none. */
 static carnn_dataset *load_data(const list *names, const char *candidates, int clean, int lenient) {
     static carnn_source *order; /* of all images the same */
@@ -988,6 +1003,7 @@ static carnn_dataset *load_data(const list *names, const char *candidates, int c
         exit(code);
     }
     if (loaded) warn_of_bytes(loaded, names);
+    if (loaded && !strcmp(form->task, "classify")) warn_of_columns(loaded, names);
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", called(*names->item), carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
@@ -1130,6 +1146,34 @@ static void warn_of_tabs(const carnn_dataset *set) {
 static void warn_of_data(const carnn_dataset *set, const list *files) {
     warn_of_names(set, *files->item, 0);
     warn_of_groups(set, files);
+}
+
+static int same_but_capitals(const char *a, const char *b) {
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) a++, b++;
+    return *a == *b;
+}
+
+/* Has nobody said what this option of the task is? */
+static int left_open(const char *name) {
+    char text[CARNN_TEXT_MAX];
+    const carnn_option *o = carnn_option_named(arg.task, name);
+    return !arg.from && !strcmp(carnn_option_get(o, &arg.model, NULL, text, sizeof text), "0");
+}
+
+/* Says so where each line of a table is read as a sequence of single numbers, though nobody has
+   asked for that, and where a column is read that hardly tells anything. */
+static void warn_of_table(void) {
+    static const char *const odd[] = {"time", "timestamp", "date", "datetime", "id", "index", ""};
+    size_t i, k, count = carnn_model_word_count(model), names = count - 1; /* without <unk> */
+    if (!*arg.model.target) return;
+    if (!*arg.model.group && names > 1 && left_open("columns"))
+        say(DONE, "%s: each line is read as a sequence of %zu rows of one number; --columns %zu "
+            "makes it one row", called_all(&arg.train), names, names);
+    for (i = 1; i < count && !*arg.model.inputs; i++)
+        for (k = 0; k < COUNT(odd); k++)
+            if (same_but_capitals(carnn_model_word(model, i), odd[k]))
+                say(DONE, "%s: the column \"%s\" is an input, too; --inputs says which are",
+                    called_all(&arg.train), carnn_model_word(model, i));
 }
 
 /* ==== train ================================================================================== */
@@ -1331,7 +1375,8 @@ static void print_start(void) {
                 (long long)carnn_model_describe(model)->embedding);
     else print_count(stderr, carnn_model_word_count(model), words_called(model), ", ");
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
-    print_count(stderr, carnn_model_choice_count(model), "choices", ", ");
+    if (has_option(model, "target-kind", "number")) fprintf(stderr, "targets are numbers, ");
+    else print_count(stderr, carnn_model_choice_count(model), "choices", ", ");
     fprintf(stderr, "%zu parameters; %s, threads: %zu\n%s", carnn_model_parameters(model),
             carnn_simd_used(arg.simd, NULL), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
@@ -1346,6 +1391,7 @@ static void warn_of_training(void) {
             called_all(&arg.train), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
     warn_of_groups(data, &arg.train);
+    if (!strcmp(arg.task, "signal")) warn_of_table();
     if (!strcmp(arg.task, "lm")) warn_of_tabs(data);
     if (job.valid) warn_of_data(job.valid, &arg.valid);
     if (job.test) warn_of_data(job.test, &arg.test);
@@ -1908,12 +1954,14 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Is the first number of every line read as a class, though no class has such a name? */
+/* Is what stands first in every line, or in a column, read as a class, though no class of the model
+   is called so? */
 static int lacks_classes(void) {
+    int rows = carnn_session_columns(session) > 0;
     size_t i, examples = carnn_dataset_examples(data);
     for (i = 0; i < examples; i++) {
         const char *target = carnn_dataset_target(data, i);
-        if (!target || strchr(target, ' ') || is_choice(target)) return 0;
+        if (!target || (rows && strchr(target, ' ')) || is_choice(target)) return 0;
     }
     return examples && carnn_model_choice_count(model);
 }
@@ -1962,6 +2010,10 @@ static void predict(void) {
             !arg.labels.count && lacks_classes())
             say(DONE, "no line begins with a class that the model knows: a line whose class is not "
                 "known begins with its tab or comma");
+        if ((!strcmp(task_of(model), "classify") || !strcmp(task_of(model), "pair")) &&
+            lacks_classes())
+            say(DONE, "%s: no example has a class that the model knows; is another column taken "
+                "for the class?", called_all(&arg.data));
         warn_of_names(data, *arg.data.item, 0);
         check(carnn_predict(model, data, &desc, &error));
     } else predict_lines();

@@ -1964,7 +1964,7 @@ run 0 train $small --train near.csv --group trip --target far --epochs 2 --out n
 says out '^train  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
 run 0 train ${small% --quiet} --train near.csv --valid near.csv --group trip --target far --epochs 2 \
     --out n.gguf --log near.jsonl
-says err '^3 examples, numbers in a row: 2, 0 choices, '
+says err '^3 examples, numbers in a row: 2, targets are numbers, '
 says err ' mse [1-9]\.[0-9]e-0[5-9]  best [1-9]\.[0-9]e-0[5-9] '
 says out '^valid  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
 awk -v OFS='\t' 'BEGIN { for (i = 1; i < 9; i++) print i "e19", i, 1 }' >far.tsv
@@ -2261,6 +2261,34 @@ says err "latin.tsv: example 7 is not UTF-8; iconv -f WINDOWS-1252 -t UTF-8 may 
 { cat plain.tsv; printf 'x\tgro\303\237\n'; } >utf8.tsv
 run 0 predict among.gguf --data utf8.tsv
 check 'UTF-8 is UTF-8' [ "$(grep -c 'not UTF-8' err)" -eq 0 ]
+
+tiny='--epochs 1 --hidden 4 --threads 1 --out doubt.gguf'
+awk -F '\t' '{ print $1 ",id " NR ",\"" $2 ", too\"" }' plain.tsv >table.csv
+run 0 train --task classify --train table.csv $tiny
+says err '^carnn: table.csv: the text of every example is 2 columns; a first line'
+run 0 test doubt.gguf --data table.csv
+{ echo label,id,text; cat table.csv; } >header.csv
+awk -F '\t' '{ print $1 "," $2 (NR > 1 ? ", too" : "") }' plain.tsv >commas.csv # in texts
+for file in header commas; do
+    run 0 train --task classify --train $file.csv $tiny
+    check "columns of $file.csv" [ "$(grep -c 'text of every' err)" -eq 0 ]
+done
+awk -F '\t' '{ print $2 "\t" $1 }' plain.tsv >swapped.tsv
+run 0 predict among.gguf --data swapped.tsv
+says err '^carnn: swapped.tsv: no example has a class that the model knows; is another column taken'
+run 0 predict among.gguf --data plain.tsv
+check 'a class of the model is known' [ "$(grep -c 'the model knows' err)" -eq 0 ]
+printf 'Time,x,y,is\n1,0.1,2,a\n2,0.3,3,b\n3,0.2,2,a\n' >table.csv
+run 0 train --task signal --train table.csv --target is $tiny
+says err '^carnn: table.csv: each line is read as a sequence of 3 rows of one number; --columns 3 makes'
+says err '^carnn: table.csv: the column "Time" is an input, too; --inputs says which are$'
+for columns in 1 2; do
+    run 0 train --task signal --train table.csv --target is --inputs x,y --columns $columns $tiny
+    check 'columns that are asked for' [ "$(grep -c 'table.csv: ' err)" -eq 0 ]
+done
+run 0 train --task signal --train table.csv --target is --group Time --inputs x,y $tiny
+check 'rows of a group' [ "$(grep -c 'table.csv: ' err)" -eq 0 ]
+
 printf 'a b\tc\t1\na b\tf\t0\nd e\tf\t0\na b\tg\t0\nd e\tg\t1\n' >shuffled.tsv
 run 0 train --task answer --train shuffled.tsv --epochs 1 --hidden 4 --embedding 4 --out shuffled.gguf
 says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'

@@ -529,7 +529,8 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
 
 static void check_metrics(const char *text, int clean, double map, double mrr, size_t left_out) {
     carnn_dataset *data = test_data("answer", text, strlen(text), clean, 0);
-    carnn_model *model = overlap_model(data);
+    carnn_dataset *known = answer_data("a b c d\tx\t1\na b c d\ty\t0\n");
+    carnn_model *model = overlap_model(known);
     carnn_scores s = test_scores(model, data);
     CHECK_TEXT(s.metric[0].name, "map");
     CHECK_TEXT(s.metric[1].name, "mrr");
@@ -538,6 +539,7 @@ static void check_metrics(const char *text, int clean, double map, double mrr, s
     CHECK_INT(carnn_dataset_left_out(data), left_out);
     CHECK_INT(s.examples, data->item_count);
     carnn_model_free(model);
+    carnn_dataset_free(known);
     carnn_dataset_free(data);
 }
 
@@ -934,6 +936,10 @@ static void test_descriptions(void) {
     desc.task = "answer";
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "an answer model needs training data with right sentences");
+    carnn_dataset_free(data);
+    data = answer_data("q\ta\t1\nq\tb\t1\n");
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "an answer model needs training data with wrong sentences, too");
     carnn_dataset_free(data);
 }
 

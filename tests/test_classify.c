@@ -189,6 +189,13 @@ static void classify_csv(void) {
                "f.csv:3: expected a class, found \"\\tb\"");
     CHECK_TEXT(classify_named("f.csv", "sep=;\nx;a\ny;\"b\n", 0, 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
+    /* other programs write \" for "": rows would run into each other */
+    CHECK_TEXT(classify_named("f.csv", "sep=;\nx;a\ny;\"a \\\"b; c\\\" d\"\n", 0, 0),
+               "f.csv:3: expected two quotation marks for one in a field (sed 's/\\\\\"/\"\"/g' "
+               "makes them), found a backslash and one");
+    CHECK_TEXT(classify_named("f.csv", "x,\"a\\\"\ny,\"b\\\" ,\n\"z\\\",\\\"c \\\"\nw,\"\\\"",
+                              0, 0),
+               "x|a\\\ny|b\\\nz\\|\\\"c \\\"\nw|\\\n");
     CHECK_TEXT(classify_named("f.csv", "sep=;x\ny;a\n", 0, 0), "sep=|x\ny|a\n");
     CHECK_TEXT(classify_named("f.csv", "sep=;\rx\ny;a\n", 0, 0), "sep=|x\ny|a\n"); /* one row */
     for (lenient = 0; lenient < 4; lenient++)

@@ -52,6 +52,8 @@ static void pair_formats(void) {
                "1|He said \"no\".|He refused.\n0|a|b\n");
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\tentailment_label\na\tb\tx\n", 0, 0), "x|a|b\n");
     CHECK_TEXT(pair_read("gold_label\tsentence1\tsentence2\nx\ta\tb\n", 0, 0), "x|a|b\n");
+    CHECK_TEXT(pair_read("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\ta\tb\t1\n",
+                         0, 0), "1|a|b\n");
     CHECK_TEXT(pair_read("5\ta\tb\n2.25\tc\td\n", 1, 0), "5|a|b\n2.25|c|d\n");
     CHECK_TEXT(pair_read("label\tfirst\tsecond\n3\ta\tb\n", 1, 0), "3|a|b\n");
     CHECK_TEXT(pair_read("1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15\tfirst\tsecond\tlabel\n"
@@ -92,10 +94,10 @@ static void pair_errors(void) {
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
                "f.txt:3: expected 3 columns with tabs between them, found \"1\\ta\"");
     /* names of columns that do not name all three; a class that is there again is none */
-    CHECK_TEXT(pair_read("question1\tquestion2\tlabel\na\tb\tx\n", 0, 0),
+    CHECK_TEXT(pair_read("claim1\tclaim2\tlabel\na\tb\tx\n", 0, 0),
                "f.txt:1: expected columns \"label\", \"sentence1\" and \"sentence2\", found "
-               "\"question1\\tquestion2\\tlabel\"");
-    CHECK(strstr(pair_read("\nlabel\tquestion1\tquestion2\nx\ta\tb\n", 0, 0), "f.txt:2: expected "
+               "\"claim1\\tclaim2\\tlabel\"");
+    CHECK(strstr(pair_read("\nlabel\tclaim1\tclaim2\nx\ta\tb\n", 0, 0), "f.txt:2: expected "
                  "columns \"label\", \"sentence1\" and") != NULL);
     CHECK(strstr(pair_read("target\tpremise\tclaim\nx\ta\tb\n", 0, 0), "f.txt:1: expected columns "
                  "\"label\", \"sentence1\" and") != NULL);
