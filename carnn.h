@@ -15889,13 +15889,9 @@ static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
         e.k->tanh_n(G, G, cells);
         carnn__attentive_maxima(m, G, at[0], rows, n, n, 1);
         carnn__attentive_maxima(m, G, at[1], n, 1, rows, n);
-        if (rows) e.k->softmax(m->w.x + at[0], rows);
-        if (n) e.k->softmax(m->w.x + at[1], n);
         return;
     }
     if (!cells) return;
-    carnn__softmax_back(e.k, m->w.x + at[0], m->w.d + at[0], rows);
-    carnn__softmax_back(e.k, m->w.x + at[1], m->w.d + at[1], n);
     memset(dG, 0, cells * sizeof(float));
     for (i = 0; i < rows; i++) dG[i * n + m->best[at[0] + i]] += m->w.d[at[0] + i];
     for (i = 0; i < n; i++) dG[m->best[at[1] + i] * n + i] += m->w.d[at[1] + i];
@@ -15928,16 +15924,19 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
     m->work = work;
     m->t = t;
     m->x = x;
-    if (!backward) {
-        carnn__attentive_rows(work, m, t, x, 0);
-        carnn__mat_clear(&m->q, m->rows);
-        carnn__mat_clear(&m->w, carnn__texts_rows(t));
-        carnn__linear_forward(work, &m->project, &m->q, m->rows);
+    if (backward) {
+        carnn__text_softmax(work, t, &m->w, 1);
+        carnn__parallel(work->engine->pool, t->count, carnn__attentive_pair, m);
+        carnn__linear_backward(work, &m->project, &m->q, m->rows);
+        carnn__attentive_rows(work, m, t, x, 1);
+        return;
     }
+    carnn__attentive_rows(work, m, t, x, 0);
+    carnn__mat_clear(&m->q, m->rows);
+    carnn__mat_clear(&m->w, carnn__texts_rows(t));
+    carnn__linear_forward(work, &m->project, &m->q, m->rows);
     carnn__parallel(work->engine->pool, t->count, carnn__attentive_pair, m);
-    if (!backward) return;
-    carnn__linear_backward(work, &m->project, &m->q, m->rows);
-    carnn__attentive_rows(work, m, t, x, 1);
+    carnn__text_softmax(work, t, &m->w, 0);
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
@@ -16962,33 +16961,22 @@ static const carnn__mat *carnn__two_output(const carnn__two *m) {
 
 /* v where it is a weighted sum of words. Additive attention is for Y, the text that is read second:
    v of the first text is the query, and stays what it is. */
-static void carnn__two_attend(const carnn__work *work, carnn__two *m) {
+static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backward) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *s = carnn__two_states(m), *v = &m->layers.pool.y;
     size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    carnn__mat_clear(&m->sum, t->texts);
+    if (!backward) carnn__mat_clear(&m->sum, t->texts);
     if (m->attends == CARNN__ATTENDS_BOTH) {
-        carnn__attentive_run(work, &m->attentive, t, s, 0);
-        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
+        if (!backward) carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
+        if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
         return;
     }
-    carnn__additive_forward(work, &m->attend, t, s, v);
-    for (i = Y ^ 1; i < t->texts; i += 2) carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, 0);
-    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
-}
-
-static void carnn__two_attend_back(const carnn__work *work, carnn__two *m) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *s = carnn__two_states(m), *v = &m->layers.pool.y;
-    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    if (m->attends == CARNN__ATTENDS_BOTH) {
-        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
-        carnn__attentive_run(work, &m->attentive, t, s, 1);
-        return;
-    }
-    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
-    for (i = Y ^ 1; i < t->texts; i += 2) carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, 1);
-    carnn__additive_backward(work, &m->attend, t, s, v);
+    if (!backward) carnn__additive_forward(work, &m->attend, t, s, v);
+    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
+    for (i = Y ^ 1; i < t->texts; i += 2)
+        carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, backward);
+    if (backward) carnn__additive_backward(work, &m->attend, t, s, v);
 }
 
 static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t key) {
@@ -17003,7 +16991,7 @@ static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t 
     if (m->aligns)
         carnn__aligned_forward(work, &m->aligned, t, u, &m->layers.pool, m->overlap.stem, key);
     else carnn__layers_forward(work, &m->layers, t, u, key);
-    if (m->attends) carnn__two_attend(work, m);
+    if (m->attends) carnn__two_attend(work, m, 0);
     if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 0);
 }
 
@@ -17011,7 +16999,7 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *x = &m->words.y, *u = carnn__two_inputs(m);
     if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 1);
-    if (m->attends) carnn__two_attend_back(work, m);
+    if (m->attends) carnn__two_attend(work, m, 1);
     if (m->aligns) carnn__aligned_backward(work, &m->aligned, t, u, &m->layers.pool, key);
     else carnn__layers_backward(work, &m->layers, t, u, key);
     if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
@@ -24019,16 +24007,24 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
     return option->choices[i];
 }
 
-/* Are all names of the list `names`, "mean,max", among `others`? */
+/* Is a name in a list, "mean,max"? */
+static int carnn__listed(const char *list, char separator, carnn__span name) {
+    carnn__span rest = carnn__span_of(list), one;
+    int more = 1, found = 0;
+    while (more && !found) {
+        more = carnn__cut(&rest, separator, &one);
+        found = carnn__same(carnn__trim(one), carnn__trim(name));
+    }
+    return found;
+}
+
+/* Are all names of the list `names` among `others`? */
 static int carnn__names_within(const char *names, const char *others) {
-    carnn__span rest = carnn__span_of(names), all, name, other;
-    int more = 1, next, found = 1;
+    carnn__span rest = carnn__span_of(names), name;
+    int more = 1, found = 1;
     while (more && found) {
         more = carnn__cut(&rest, ',', &name);
-        for (all = carnn__span_of(others), found = 0, next = 1; next && !found;) {
-            next = carnn__cut(&all, ',', &other);
-            found = carnn__same(carnn__trim(name), carnn__trim(other));
-        }
+        found = carnn__listed(others, ',', name);
     }
     return found;
 }
@@ -24493,49 +24489,42 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
    values. Of an option with several lines all must hold. A new model that asks for one in vain is
    refused, and a training; a model file is not. */
 static const struct carnn__dependent {
-    const char *task, *option; /* task NULL: of all that have the option */
-    const char *of;            /* NULL: it never has one */
-    const char *values;        /* NULL: any number above 0 */
+    const char *tasks, *options; /* tasks NULL: all that have the options */
+    const char *of;              /* NULL: they never have one */
+    const char *values;          /* NULL: any number above 0 */
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
     {"dialog", "cell", "ages", "0"},
-    {"dialog", "cell", "reduce", "0"},
-    {"dialog", "hops", "reduce", "0"},
-    {"dialog", "ages", "reduce", "0"},
-    {"dialog", "gated", "reduce", "0"},
-    {"lm", "label_weight", "context", "previous"},
-    {"lm", "label_row", "context", "previous"},
+    {"dialog", "cell hops ages gated", "reduce", "0"},
+    {"lm", "label_weight label_row", "context", "previous"},
     {"lm", "label_row", "label_weight", NULL},
     {"answer", "pooling", "model", "ca cosine"},
     {"answer", "alignment", "model", "ca"},
     {"answer", "direction", "model or pooling", "ca attention"},
-    {"answer", "direction", "alignment or pooling", "overlap file attention"},
-    {"answer", "decomposition", "model", "iwan"},
-    {"answer", "weighting", "model", "iwan"},
-    {"answer", "redundancy", "model", "iwan siamese"},
-    {"answer", "redundancy", "overlap", NULL},
-    {"answer", "place", "model", "iwan siamese"},
-    {"answer", "place", "overlap", NULL},
-    {"answer", "traits", "model", "iwan siamese"},
-    {"answer", "traits", "overlap", NULL},
-    {"pair", "direction", "alignment or pooling", "overlap file attention"},
+    {"answer pair", "direction", "alignment or pooling", "overlap file attention"},
+    {"answer", "decomposition weighting", "model", "iwan"},
+    {"answer", "redundancy place traits", "model", "iwan siamese"},
+    {"answer", "redundancy place traits", "overlap", NULL},
     {"pair", "grades", "target", "relatedness"},
-    {"dialog", "vector_words", NULL, NULL},
-    {"lm", "vector_words", NULL, NULL},
-    {"cloze", "vector_words", NULL, NULL},
-    {"signal", "vector_words", NULL, NULL},
-    {"signal", "min_count", NULL, NULL},
-    {"signal", "embedding", NULL, NULL}, /* the data say it */
+    {"dialog lm cloze signal", "vector_words", NULL, NULL},
+    {"signal", "min_count embedding", NULL, NULL}, /* the data say the embedding */
     {"signal", "pooling", "target_kind", "class number"},
     {"answer", "smoothing", "loss", "pair rank"}, /* cross entropies */
     {"cloze", "smoothing", "model", "attentive weighted"},
     {"signal", "smoothing", "target_kind", "class steps"}};
 
+/* Is the line of the table about options of this task? */
+static int carnn__depends(const struct carnn__dependent *d, const char *task) {
+    return !d->tasks || carnn__listed(d->tasks, ' ', carnn__span_of(task));
+}
+
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option) {
     size_t i;
     for (i = 0; task && i < CARNN__COUNT(carnn__dependent_options); i++) {
         const struct carnn__dependent *d = &carnn__dependent_options[i];
-        if (!d->of && !strcmp(d->task, task) && !strcmp(d->option, option->name)) return 0;
+        if (!d->of && carnn__depends(d, task) &&
+            carnn__listed(d->options, ' ', carnn__span_of(option->name)))
+            return 0;
     }
     return 1;
 }
@@ -24560,65 +24549,71 @@ static carnn_status carnn__check_foreign(const carnn_model_desc *asked, const ch
                          task);
 }
 
-/* Is the option left open, or as its default (carnn_defaults may have set it)? */
-static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *asked) {
+/* Is the option asked for? One of a model whose value is its default is not: carnn_defaults may
+   have set it. */
+static int carnn__asks_for(const carnn_option *o, const carnn_model_desc *asked,
+                           const carnn_train_desc *train) {
     carnn_model_desc usual = *asked;
-    double value = carnn__option_value(o, asked, NULL);
+    double value = carnn__option_value(o, asked, train);
+    if (o->place == CARNN_OPTION_OF_TRAINING || !(value > 0.0)) return value > 0.0;
     carnn__option_put(o, &usual, NULL, 0.0);
-    if (!(value > 0.0)) return 1;
-    return (!usual.from || !carnn__from_options(&usual, NULL)) &&
-           !carnn_defaults(&usual, NULL, NULL) && carnn__option_value(o, &usual, NULL) == value;
+    return (usual.from && carnn__from_options(&usual, NULL)) ||
+           carnn_defaults(&usual, NULL, NULL) || carnn__option_value(o, &usual, NULL) != value;
 }
 
-/* Has an option that is named in `of` ("a", "a or b") one of these values (NULL: above 0)? */
+/* The next option of the task that is named in a list, "a or b"; NULL: there is no more. */
+static const carnn_option *carnn__next_option(carnn__words *names, const char *task) {
+    const carnn_option *o = NULL;
+    char name[32];
+    while (!o && carnn__next_word(names)) {
+        snprintf(name, sizeof name, "%.*s", (int)names->word.length, names->word.at);
+        o = carnn_option_named(task, name);
+    }
+    return o;
+}
+
+/* Has an option that is named in `of` one of these values (NULL: a number above 0)? */
 static int carnn__has_one(const carnn_model_desc *model, const char *of, const char *values) {
-    carnn__words names = carnn__words_of(CARNN__SPACES, carnn__span_of(of)), w;
-    while (carnn__next_word(&names)) {
-        const carnn_option *o;
-        char name[32], value[64];
-        snprintf(name, sizeof name, "%.*s", (int)names.word.length, names.word.at);
-        o = carnn_option_named(model->task, name);
-        if (!o) continue; /* "or" */
-        if (!values) return carnn__option_value(o, model, NULL) > 0.0;
+    carnn__words names = carnn__words_of(CARNN__SPACES, carnn__span_of(of));
+    const carnn_option *o;
+    char value[64];
+    while ((o = carnn__next_option(&names, model->task)) != NULL) {
         carnn_option_get(o, model, NULL, value, sizeof value);
-        for (w = carnn__words_of(CARNN__SPACES, carnn__span_of(values)); carnn__next_word(&w);)
-            if (carnn__is(value, w.word, 0)) return 1;
+        if (values ? carnn__listed(values, ' ', carnn__span_of(value))
+                   : carnn__option_value(o, model, NULL) > 0.0)
+            return 1;
     }
     return 0;
 }
 
-/* The option of a line of the table, if the task has it and it is one of training, or is none. */
-static const carnn_option *carnn__dependent_option(const struct carnn__dependent *d,
-                                                   const char *task, int training) {
-    const carnn_option *o = carnn_option_named(task, d->option);
-    if (!o || (o->place == CARNN_OPTION_OF_TRAINING) != training) return NULL;
-    return !d->task || !strcmp(d->task, task) ? o : NULL;
-}
-
 /* Refuses an option that is asked for where the model is not as its line of the table says. */
-static carnn_status carnn__check_needed(const struct carnn__dependent *d,
+static carnn_status carnn__check_needed(const struct carnn__dependent *d, const carnn_option *o,
                                         const carnn_model_desc *model, carnn_error *error) {
     if (!d->of)
-        return carnn__refuse(error, "%s has no effect in the task %s", d->option, model->task);
+        return carnn__refuse(error, "%s has no effect in the task %s", o->name, model->task);
     if (carnn__has_one(model, d->of, d->values)) return CARNN_OK;
-    return carnn__refuse(error, "%s has an effect only where %s is %s%s", d->option, d->of,
+    return carnn__refuse(error, "%s has an effect only where %s is %s%s", o->name, d->of,
                          d->values ? "one of these: " : "above 0", d->values ? d->values : "");
 }
 
-/* Refuses options of the caller's description that can have no effect in the model; `complete` has
-   the defaults, too, and what the data decide. */
+/* Refuses options of the caller's description of a model or, where there is one, of its training
+   that can have no effect; `complete` has the defaults, too, and what the data decide. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
+                                           const carnn_train_desc *train,
                                            const carnn_model_desc *complete, carnn_error *error) {
-    const carnn_option *skip = carnn_option_named(complete->task, "skip");
+    const carnn_option *o = carnn_option_named(complete->task, "skip");
     size_t i;
-    if (skip && asked->option[skip->offset] == 1.0)
+    if (!train && o && asked->option[o->offset] == 1.0)
         return carnn__refuse(error, "skip: expected 2 or more, as gates read the state of the step "
                              "before anyway, or 0");
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const struct carnn__dependent *d = &carnn__dependent_options[i];
-        const carnn_option *o = carnn__dependent_option(d, complete->task, 0);
-        if (o && !carnn__asks_nothing(o, asked) && carnn__check_needed(d, complete, error))
-            return CARNN_ERR_ARGUMENT;
+        carnn__words names = carnn__words_of(CARNN__SPACES, carnn__span_of(d->options));
+        if (!carnn__depends(d, complete->task)) continue;
+        while ((o = carnn__next_option(&names, complete->task)) != NULL)
+            if ((o->place == CARNN_OPTION_OF_TRAINING) == (train != NULL) &&
+                carnn__asks_for(o, asked, train) && carnn__check_needed(d, o, complete, error))
+                return CARNN_ERR_ARGUMENT;
     }
     return CARNN_OK;
 }
@@ -24676,7 +24671,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
         status = carnn__refuse(error, "rows of numbers have no word vectors");
     if (!status) status = carnn__model_build(model, train, error);
     if (train->columns) asked.embedding = 0; /* it is that of the rows (carnn__same_task) */
-    if (!status) status = carnn__check_dependent(&asked, &model->desc, error);
+    if (!status) status = carnn__check_dependent(&asked, NULL, &model->desc, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_graph(model, desc, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -27319,20 +27314,6 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     return status;
 }
 
-/* Refuses options of training that can have no effect on the model. */
-static carnn_status carnn__check_trained(const carnn_train_desc *asked,
-                                         const carnn_model_desc *model, carnn_error *error) {
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
-        const struct carnn__dependent *d = &carnn__dependent_options[i];
-        const carnn_option *o = carnn__dependent_option(d, model->task, 1);
-        if (o && carnn__option_value(o, model, asked) > 0.0 &&
-            carnn__check_needed(d, model, error))
-            return CARNN_ERR_ARGUMENT;
-    }
-    return CARNN_OK;
-}
-
 /* Can the model be trained on these data? Completes t->desc. */
 static carnn_status carnn__training_check(carnn__training *t, const carnn_dataset *train,
                                           const carnn_dataset *valid, carnn_error *error) {
@@ -27349,7 +27330,7 @@ static carnn_status carnn__training_check(carnn__training *t, const carnn_datase
         return carnn__refuse(error, "a model that is used in place in the caller's memory cannot "
                              "be trained");
     status = carnn_defaults(&complete, &t->desc, error);
-    if (!status) status = carnn__check_trained(&t->desc, &model->desc, error);
+    if (!status) status = carnn__check_dependent(&model->desc, &t->desc, &model->desc, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status && valid) status = carnn__same_task(model, valid, error);
     if (status) return status;
