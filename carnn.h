@@ -7384,11 +7384,14 @@ static inline void carnn__skip(carnn__span *s, size_t count) {
     s->length -= count;
 }
 
-#define CARNN__ORDER_MARK "\xEF\xBB\xBF" /* the byte order mark of UTF-8 */
-
-static inline void carnn__skip_order_mark(carnn__span *s) {
-    if (carnn__begins(*s, CARNN__ORDER_MARK)) carnn__skip(s, strlen(CARNN__ORDER_MARK));
+/* Removes this string from the front; returns 0 if it is not there. */
+static inline int carnn__skip_string(carnn__span *s, const char *string) {
+    int there = carnn__begins(*s, string);
+    if (there) carnn__skip(s, strlen(string));
+    return there;
 }
+
+#define CARNN__ORDER_MARK "\xEF\xBB\xBF" /* the byte order mark of UTF-8 */
 
 /* Without the blanks at its end. */
 static carnn__span carnn__trim_end(carnn__span s) {
@@ -8087,7 +8090,8 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
     carnn__span rest = {text, length}, piece;
     while (rest.length) {
         size_t dash = 0, gap; /* to what follows in the line */
-        carnn__skip_order_mark(&rest); /* at the start, and where files have been joined */
+        /* at the start, and where files have been joined */
+        carnn__skip_string(&rest, CARNN__ORDER_MARK);
         for (piece = rest; rest.length && !carnn__blank(*rest.at); carnn__skip(&rest, 1)) {
             dash = carnn__dash(rest);
             if (dash) break;
@@ -8255,7 +8259,7 @@ static int carnn__next_line(carnn__lines *l) {
     if (!l->rest.length) return 0;
     carnn__cut(&l->rest, '\n', &l->line);
     if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
-    carnn__skip_order_mark(&l->line);
+    carnn__skip_string(&l->line, CARNN__ORDER_MARK);
     l->number++;
     return 1;
 }
@@ -8559,7 +8563,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 #endif
     if (!status && (no_data = carnn__no_data(in)) != NULL)
         status = carnn__input_error(in, CARNN_ERR_DATA, no_data);
-    if (!status) carnn__skip_order_mark(&in->lines.rest);
+    if (!status) carnn__skip_string(&in->lines.rest, CARNN__ORDER_MARK);
     if (!status) status = carnn__input_want(in, want);
     if (status) carnn__input_close(in);
     return status;
@@ -8626,22 +8630,26 @@ typedef struct carnn__quotes {
 
 /* Is byte *i a mark that opens or closes a quoted field? Two in a row within a field stand for one:
    then *i moves on to the second. Or is it a byte order mark, to whose end *i then moves on? A
-   quotation mark may follow it. */
-static int carnn__csv_mark(carnn__span file, size_t *i, carnn__quotes *q) {
+   quotation mark may follow it. q then tells of the place behind the byte. */
+static int carnn__csv_mark(carnn__span file, char separator, size_t *i, carnn__quotes *q) {
     carnn__span rest = {file.at + *i, file.length - *i};
+    char c = *rest.at;
     if (q->row && carnn__begins(rest, CARNN__ORDER_MARK)) {
         *i += strlen(CARNN__ORDER_MARK) - 1;
         return 1;
     }
-    q->row = !q->inside && *rest.at == '\n';
-    if (file.at[*i] != '"' || !(q->inside || q->begins)) return 0;
-    if (q->inside && *i + 1 < file.length && file.at[*i + 1] == '"') {
+    q->row = !q->inside && c == '\n';
+    if (q->inside && carnn__begins(rest, "\"\"")) {
         ++*i;
         return 0;
     }
-    q->inside = !q->inside;
-    q->begins = 0;
-    return 1;
+    if (c == '"' && (q->inside || q->begins)) {
+        q->inside = !q->inside;
+        q->begins = 0;
+        return 1;
+    }
+    if (!q->inside) q->begins = c == separator || c == '\n' || (q->begins && c == ' ');
+    return 0;
 }
 
 static char carnn__csv_separator(carnn__span file) {
@@ -8650,11 +8658,9 @@ static char carnn__csv_separator(carnn__span file) {
     int any = 0; /* the row is not blank */
     for (i = 0; i < file.length && (q.inside || !any || file.at[i] != '\n'); i++) {
         char c = file.at[i];
-        int mark = carnn__csv_mark(file, &i, &q);
+        int mark = carnn__csv_mark(file, '\n', &i, &q); /* no separator is known yet */
         any |= !q.row && (unsigned char)c > ' ';
-        if (mark) continue;
-        if (!q.inside && (c == ',' || c == ';' || c == '\t')) return c;
-        q.begins = c == '\n' || (q.begins && c == ' ');
+        if (!mark && !q.inside && (c == ',' || c == ';' || c == '\t')) return c;
     }
     return ',';
 }
@@ -8677,18 +8683,13 @@ static size_t carnn__csv_rows(carnn__span *rows, char separator, int *escaped) {
     for (*escaped = 0, i = 0; i < rows->length; i++) {
         char c = file[i];
         int inside = q.inside;
-        if (carnn__csv_mark(*rows, &i, &q)) {
+        if (carnn__csv_mark(*rows, separator, &i, &q)) {
             *escaped = inside && carnn__csv_escaped(*rows, i, separator);
             if (*escaped) return row;
             continue;
         }
-        if (q.inside) {
-            if (c == '\n' || c == '\r') c = ' ';
-        } else {
-            q.begins = c == separator || c == '\n' || (q.begins && c == ' ');
-            row += c == '\n';
-        }
-        if (c == '\t') c = ' ';
+        row += (size_t)q.row;
+        if (c == '\t' || (q.inside && (c == '\n' || c == '\r'))) c = ' ';
         file[n++] = c == separator && !q.inside ? '\t' : c;
     }
     rows->length = n;
@@ -8701,8 +8702,8 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
     char separator = carnn__csv_separator(l->rest);
     size_t open;
     int escaped;
-    if (carnn__next_line(&first) && first.line.length == 5 && carnn__begins(first.line, "sep=") &&
-        first.line.at[4] == separator)
+    if (carnn__next_line(&first) && carnn__skip_string(&first.line, "sep=") &&
+        first.line.length == 1 && *first.line.at == separator)
         *l = first;
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
@@ -9266,6 +9267,8 @@ static size_t carnn__pair_grades(const double *option) {
 #define CARNN__CLOZE_CANDIDATES 640 /* 527 in the CNN data */
 
 enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
+
+#define CARNN__ENTITY "@entity" /* begins words that stand for names, "@entity3" */
 
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
@@ -10472,11 +10475,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
-    if (style == CARNN__CLASS_FASTTEXT) {
-        if (!carnn__begins(*label, CARNN__LABEL_MARK)) return 0;
-        carnn__skip(label, strlen(CARNN__LABEL_MARK));
-        return 1;
-    }
+    if (style == CARNN__CLASS_FASTTEXT) return carnn__skip_string(label, CARNN__LABEL_MARK);
     while (colon < label->length && carnn__capital(label->at[colon])) colon++;
     if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
     if (p->option[CARNN__CLASSIFY_FINE] <= 0.0) label->length = colon;
@@ -10893,15 +10892,10 @@ static const char *const carnn__blocks[] = {
     "an address", "a passage", "a question with the word @placeholder",
     "an answer such as @entity3", "an entity such as @entity3:Name"};
 
-#define CARNN__ENTITY "@entity"
-
 /* The length of the entity that a text begins with, 0: it begins otherwise. */
 static size_t carnn__entity(carnn__span text) {
-    size_t at = strlen(CARNN__ENTITY), digits;
-    if (!carnn__begins(text, CARNN__ENTITY)) return 0;
-    carnn__skip(&text, at);
-    digits = carnn__digits(text);
-    return digits ? at + digits : 0;
+    size_t digits = carnn__skip_string(&text, CARNN__ENTITY) ? carnn__digits(text) : 0;
+    return digits ? strlen(CARNN__ENTITY) + digits : 0;
 }
 
 /* Adds the entities of a text to `entities`, or to none (NULL). Fails if a word has the marker of
@@ -11127,13 +11121,6 @@ static void carnn__table_fields(carnn__parser *p, int any) {
     }
 }
 
-/* The column of this name, SIZE_MAX where there is none. */
-static size_t carnn__table_column(const carnn__reading *r, carnn__span name) {
-    size_t i = 0;
-    while (i < stbds_arrlenu(r->field) && !carnn__same(r->field[i], name)) i++;
-    return i < stbds_arrlenu(r->field) ? i : SIZE_MAX;
-}
-
 /* Adds the numbers of a line to `row`. key, target: empty where there is no column. */
 static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
     carnn__reading *r = p->reading;
@@ -11186,14 +11173,17 @@ static carnn_status carnn__table_compare(const carnn__parser *p) {
     return CARNN_OK;
 }
 
-/* The first column of this name, which no other may have: which of them is meant? */
+/* The column of this name, SIZE_MAX where there is none. Of two, which would be meant? */
 static carnn_status carnn__table_find(const carnn__parser *p, carnn__span name, size_t *column) {
-    const carnn__reading *r = p->reading;
+    const carnn__span *field = p->reading->field;
     size_t i;
-    *column = carnn__table_column(r, name);
-    for (i = *column; i != SIZE_MAX && ++i < stbds_arrlenu(r->field);)
-        if (carnn__same(r->field[i], name))
+    *column = SIZE_MAX;
+    for (i = 0; i < stbds_arrlenu(field); i++) {
+        if (!carnn__same(field[i], name)) continue;
+        if (*column != SIZE_MAX)
             return carnn__unexpected(p, "one column of this name, not two", name);
+        *column = i;
+    }
     return CARNN_OK;
 }
 
@@ -12029,10 +12019,9 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
     carnn__span rest = carnn__span_of(name), rows;
     uint64_t K = 1, R, F;
-    size_t i = 0, length;
     const char *at;
-    if (carnn__begins(rest, "grid:")) {
-        carnn__skip(&rest, 5);
+    size_t i = 0;
+    if (carnn__skip_string(&rest, "grid:")) {
         carnn__cut(&rest, 'x', &rows);
         if (!carnn__whole(rows, &R) || !carnn__whole(rest, &F) || R < 1 || F < 2 ||
             R > CARNN__GRAPH_GRID || F > CARNN__GRAPH_GRID)
@@ -12040,11 +12029,9 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         carnn__graph_grid(g, (size_t)R, (size_t)F);
         return 1;
     }
-    while (i < CARNN__COUNT(known) && !carnn__begins(rest, known[i][0])) i++;
+    while (i < CARNN__COUNT(known) && !carnn__skip_string(&rest, known[i][0])) i++;
     if (i == CARNN__COUNT(known)) return 0;
-    length = strlen(known[i][0]);
-    carnn__skip(&rest, length);
-    if (known[i][0][length - 1] == ':' ? !carnn__whole(rest, &K) : rest.length > 0) return 0;
+    if (strchr(known[i][0], ':') ? !carnn__whole(rest, &K) : rest.length > 0) return 0;
     if (K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
     for (at = known[i][1]; *at; at += 3) {
         size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
@@ -16606,9 +16593,7 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
 
 /* 1: the word begins with a digit, or is the mark for numbers in texts that have none. */
 static int carnn__is_number(carnn__span word) {
-    static const char mark[] = "<num>";
-    return (word.length && (unsigned)(word.at[0] - '0') <= 9u) ||
-           (word.length == sizeof mark - 1 && !memcmp(word.at, mark, sizeof mark - 1));
+    return carnn__digits(word) || carnn__is("<num>", word, 0);
 }
 
 typedef struct carnn__traits {
@@ -18932,7 +18917,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
-    carnn__skip_order_mark(&p->lines.line);
+    carnn__skip_string(&p->lines.line, CARNN__ORDER_MARK);
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
@@ -19478,7 +19463,7 @@ static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
     e->key = e->count = 0;
     for (i = 0; e->number && i < words->count; i++) {
         carnn__span word = carnn__name(words, i);
-        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        int is_one = carnn__skip_string(&word, CARNN__ENTITY) && word.length;
         e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
         if (is_one) e->word[e->count++] = (uint32_t)i;
     }
@@ -20110,10 +20095,12 @@ static size_t carnn__match_most(const carnn__work *work) {
     return carnn__min(longest + CARNN__ODD_WORDS, V * (CARNN__SPEAKERS - 1));
 }
 
-/* Memory for L candidates and B turns, packed in seq, whose logits are z (B, L). */
+/* Memory for L candidates and B turns, packed in seq, whose logits are z (B, L), and for what a
+   session has heard. */
 static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__history *read,
                               const carnn__packed *seq, float *z, size_t L, size_t B) {
     size_t V = p->model->words.count, most = carnn__times(B, carnn__match_most(p->work));
+    size_t heard = carnn__in_session(p->work) ? V : 0;
     m->base = carnn__plan_mat(p, 1, L);
     m->has.count = V;
     m->has.at = carnn__sizes(p->arena, V + 1);
@@ -20126,10 +20113,15 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->at = carnn__sizes(p->arena, B + 1);
     m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
     m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
+    m->before.who = (unsigned char *)carnn__take(p->arena, heard, 1);
+    m->before.in = carnn__indices(p->arena, heard);
+    m->before.sums.z = carnn__floats(p->arena, heard > 0, L);
+    m->in = carnn__indices(p->arena, heard);
     if (!carnn__match_has_speakers(p->model)) return;
     m->rarity = carnn__floats(p->arena, 1, V);
     m->base_R = carnn__floats(p->arena, 1, L);
     m->sums.R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
+    m->before.sums.R = carnn__floats(p->arena, heard ? CARNN__SPEAKERS : 0, L);
     m->q = carnn__plan_mat(p, B, CARNN__SPEAKERS);
 }
 
@@ -20361,18 +20353,6 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
 }
 
 /* --- a session -------------------------------------------------------------------------------- */
-
-/* Memory for what a session has heard. What it has heard with the words that ask for a reply is in
-   the memory of the chunk. */
-static void carnn__match_carve(carnn__arena *arena, carnn__match *m, const carnn_model *model) {
-    size_t V = model->words.count, L = model->choices.count;
-    m->before.who = (unsigned char *)carnn__take(arena, V, 1);
-    m->before.in = carnn__indices(arena, V);
-    m->before.sums.z = carnn__floats(arena, 1, L);
-    if (carnn__match_has_speakers(model))
-        m->before.sums.R = carnn__floats(arena, CARNN__SPEAKERS, L);
-    m->in = carnn__indices(arena, V);
-}
 
 /* Nobody has said anything. */
 static void carnn__match_reset(carnn__match *m) {
@@ -21014,8 +20994,6 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
-    if (carnn__option_whole(s->model, CARNN__DIALOG_MATCH))
-        carnn__match_carve(arena, &m->match, s->model);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
