@@ -2400,7 +2400,7 @@ typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 /* Room for sixteen columns of every entry of a row's arrays (CARNN__K(tail)), whatever its cell is:
    px, pc, ph, the vectors, and the gradients of all these; the tape; ten arrays of one entry. */
 #define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
-    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 10)];
+    float id[16 * (2 * (g + gc + gh + v * g) + tape + 10)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
