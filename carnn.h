@@ -11596,11 +11596,11 @@ static int carnn__book_is_name(const carnn_book *b, size_t word) {
     return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
 }
 
-/* Adds a word, unless it is in the list. */
-static void carnn__book_add(carnn__book_names *names, uint32_t word) {
+/* Adds a word, unless it is among the first `count` of the list. */
+static void carnn__book_add(carnn__book_names *names, size_t count, uint32_t word) {
     size_t i = 0;
-    while (i < names->count && names->word[i] != word) i++;
-    if (i == names->count) names->word[names->count++] = word;
+    while (i < count && names->word[i] != word) i++;
+    if (i == count) names->word[names->count++] = word;
 }
 
 /* Adds the names of sentences [from, to), until the list is full. */
@@ -11608,7 +11608,7 @@ static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
                                 carnn__book_names *names) {
     size_t i;
     for (i = b->at[from]; i < b->at[to] && names->count < CARNN__BOOK_NAMES; i++)
-        if (b->word[b->token[i]].is_name) carnn__book_add(names, b->token[i]);
+        if (b->word[b->token[i]].is_name) carnn__book_add(names, names->count, b->token[i]);
 }
 
 static carnn_status carnn__book_read(carnn_book *b) {
@@ -11670,9 +11670,11 @@ static size_t carnn__book_candidates(carnn_book *b, uint32_t answer,
     names.count = 1;
     carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, &names);
     own = names.count;
-    for (i = 0; i < b->names.count; i++) carnn__book_add(&names, b->names.word[i]);
     carnn__book_mix(b, names.word + 1, own - 1);
-    if (own < CARNN__BOOK_CANDIDATES) carnn__book_mix(b, names.word + own, names.count - own);
+    if (own < CARNN__BOOK_CANDIDATES) {
+        for (i = 0; i < b->names.count; i++) carnn__book_add(&names, own, b->names.word[i]);
+        carnn__book_mix(b, names.word + own, names.count - own);
+    }
     count = carnn__min(names.count, CARNN__BOOK_CANDIDATES);
     for (i = 0; i < count; i++) candidate[i] = carnn__names_get(&b->words, names.word[i]);
     qsort(candidate, count, sizeof *candidate, carnn__by_name);
@@ -17471,7 +17473,7 @@ static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_
    A heap of item numbers: the item with the highest score is on top, of equal scores the lowest
    number. */
 
-static int carnn__heap_before(const float *score, size_t a, size_t b) {
+static inline int carnn__heap_before(const float *score, size_t a, size_t b) {
     return score[a] > score[b] || (!(score[a] < score[b]) && a < b);
 }
 
