@@ -9185,7 +9185,8 @@ static uint64_t carnn__hash(carnn__span s, int fold) {
     return carnn__mix(hash);
 }
 
-/* Words of a question or an answer at most: pairs are compared word by word. */
+/* Words of a text at most where its task does not say otherwise, as of a question or an answer:
+   pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
 
 /* --- alignments ---------------------------------------------------------------------------------
@@ -13088,13 +13089,11 @@ static carnn__list carnn__last_tokens(const carnn__work *work, size_t item) {
     return carnn__member_tokens(work, x->first + x->count - 1);
 }
 
-/* Words of a text that a session has memory for, unless the task says otherwise. Batches read no
-   more, unless the task has `tokens`. */
-#define CARNN__SESSION_WORDS CARNN__SENTENCE_WORDS
-
+/* Words of a text that a session has memory for. Batches read no more, unless the task has
+   `tokens`. */
 static size_t carnn__session_words(const carnn_model *model, uint32_t role) {
     return model->task->session_words ? model->task->session_words(model, role)
-                                      : (size_t)CARNN__SESSION_WORDS;
+                                      : (size_t)CARNN__SENTENCE_WORDS;
 }
 
 /* The number of the word at hand. */

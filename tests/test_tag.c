@@ -107,7 +107,7 @@ static void tag_same_as_session(const char *cell) {
     CHECK_INT(carnn_dataset_examples(data), 9);
     tag_predict(model, data, 1, all);
     CHECK_INT(all->sentences, 9);
-    CHECK_INT(all->count, 3 + 3 + 2 + 3 + 1 + 1 + 2 + CARNN__SESSION_WORDS + 1);
+    CHECK_INT(all->count, 3 + 3 + 2 + 3 + 1 + 1 + 2 + CARNN__SENTENCE_WORDS + 1);
     for (threads = 2; threads <= 3; threads++) {
         tag_predict(model, data, threads, found);
         CHECK(!memcmp(all, found, sizeof *all));
@@ -271,7 +271,7 @@ static void tag_goes_on(void) {
     test_work_open(&w, next, data, 1);
     test_work_begin(&w);
     for (i = 0; i < 2; i++)
-        CHECK_INT(carnn__member_tokens(&w.work, (size_t)i).length, CARNN__SESSION_WORDS);
+        CHECK_INT(carnn__member_tokens(&w.work, (size_t)i).length, CARNN__SENTENCE_WORDS);
     test_work_close(&w);
     carnn_model_free(next);
     carnn_model_free(model);
