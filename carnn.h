@@ -11,7 +11,7 @@
        #include "carnn.h"
 
    Link with -lm and -lpthread. That one file needs stb_ds.h (Debian: libstb-dev) on its include
-   path; where it uses stb_ds's short names itself, it includes stb_ds.h before this header.
+   path; if it uses stb_ds's short names itself, it includes stb_ds.h before this header.
 
    A PROGRAM that loads a dialog model and answers:
 
@@ -30,11 +30,12 @@
        carnn_session_free(session);
        carnn_model_free(model);
 
-   examples/ has complete programs: training, own memory, threads, C++, an own allocator, a web
-   page, a microcontroller, ranking sentences, a language model that scores and generates, gestures
-   told row by row, a task and a cell of one's own.
+   examples/ has complete programs: training, memory and an allocator of your own, threads, C++, a
+   web page, a microcontroller, ranking sentences, a language model that scores and generates,
+   gestures read row by row, a task and a cell of your own.
 
-   CONTENTS: search for the tag. Each part relies only on those above it.
+   CONTENTS: search for the tag. Each part relies only on those above it, except that @@DATA asks
+   @@TASKS for the reader and the options of a task.
 
        (declarations)  what a program can call: read this first
        @@BASE    status, allocator, arena, random numbers, clock, threads
@@ -50,7 +51,7 @@
        @@DATA    data sets of items, from lines to records; the formats
        @@BOOK    cloze questions made from books
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
-       @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
+       @@MODEL   a model, its work on data, the entry of a task; words and choices of a new model
        @@BATCH   token lists, pieces, the texts of a batch, running text
        @@NET     parts of heads: embedding, layers, recurrent encoders, pooling, attention in hops,
                  query reduction
@@ -71,53 +72,55 @@
    A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks:
    help, options, gradient check, benchmark, sessions and model files follow from these tables.
 
-   A TASK OF YOUR OWN, whose network from texts to loss is called its head, needs no change here.
-   Before the implementation, in one file:
+   A TASK OF YOUR OWN needs no change here. (The network of a task, from texts to loss, is called
+   its head.) Before the implementation, in one file:
 
        #define CARNN_EXTRA_HEADS(X) X(tag_task)
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   and behind it `const carnn__task tag_task = {...};`, not static. Its fields are explained at
+   and after it `const carnn__task tag_task = {...};`, not static. Its fields are explained at
    struct carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping,
    checkpoints, model files, sessions, cross-validation and the gradient check then work. A file
-   that includes cli.c in the place of the last two lines is a command line that has the task. It
-   may use:
+   that includes cli.c in the place of the last two lines is a command line that has the task. The
+   fields of an entry, and what they may use:
 
-       reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
-                 carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
-                 of which those with `labels` name the model's choices
-       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option_whole, carnn__option and
-                 carnn__chosen; the entry's `defaults` lists values, "cell=gru epochs=60". Their
-                 names are not those of shared options or of keys of model files (words, labels,
-                 seed, format, ..)
-       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets, which
-                 need a `choices_key`, "carnn.labels": their name in model files
+       reader    a function that makes a record of a line, with carnn__record_text, carnn__cut,
+                 carnn__trim, carnn__says_something, carnn__unexpected (@@TEXT, @@DATA)
+       roles     what the texts of an example are, each with a tokeniser; the words of a role with
+                 `labels` are the model's choices
+       options   declared by CARNN__OPTION_WHOLE, _REAL, _CHOICE, read by carnn__option_whole,
+                 carnn__option, carnn__chosen; `defaults` has values, "cell=gru epochs=60". Names of
+                 shared options and of keys of model files (words, labels, seed, ..) are taken
+       build     carnn__net_build makes the vocabulary from all inputs and the choices from all
+                 targets; `choices_key` is the key of the choices in model files, "carnn.labels"
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
-       parts     one function that lists all weights and memory, and runs for either: it calls
-                 carnn__texts_plan, then the _plan of each part; carnn__declare for weights of its
-                 own; carnn__floats and carnn__take on p->arena (they return NULL while weights are
-                 declared and while memory is counted)
-       forward   calls the _forward of each part, then `output` says where the logits are
-       backward  the _backward of each part in the reverse order: the gradient of the loss with
-                 respect to the logits is in their d; parts add to the d of what they read
-       dropout   carnn__drop with the same key and stream in both directions
-       output    carnn__item_logits, where each item has one row of logits (CARNN__OUTPUT_SOFTMAX)
-                 or one number (CARNN__OUTPUT_SCORE); else a struct carnn__logits (@@LOSS)
-       loss      softmax cross entropy over the logits, or one of its own (struct carnn__task)
-       session   &carnn__net_session, which predicts from one text; NULL: there are no sessions
+       parts     one function that lists all weights and memory; it runs to declare the weights, to
+                 count the memory and to take it. It calls carnn__texts_plan, then the _plan of each
+                 part; carnn__declare for other weights, carnn__floats and carnn__take on p->arena
+                 for other memory (they return NULL until memory is taken)
+       forward   calls the _forward of each part, with carnn__drop for dropout
+       output    tells where the logits are: carnn__item_logits, where each item has one row of them
+                 (CARNN__OUTPUT_SOFTMAX) or one number (CARNN__OUTPUT_SCORE); else a struct
+                 carnn__logits (@@LOSS)
+       loss      NULL: softmax cross entropy over the logits; or a function of your own
+       backward  calls the _backward of each part in the reverse order, and carnn__drop with the key
+                 and stream of forward. It begins with the gradient of the loss at the logits, which
+                 is in their d; each part adds to the d of what it reads
+       session   &carnn__net_session, which predicts from one text; NULL: no sessions
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts and their struct: in @@NET carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
-   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__position,
-   carnn__pool_part and carnn__layers (texts through layers, and pooled); in @@MATCH
-   carnn__additive, carnn__asked, carnn__compare, carnn__attentive, carnn__similarity,
+   Parts, by the names of their structs: in @@NET carnn__embed, carnn__linear, carnn__highway,
+   carnn__rnn (stacks of cells and RCRN; carnn__texts_read says what of a batch it reads),
+   carnn__position, carnn__pool_part and carnn__layers (texts through layers, and pooled); in
+   @@MATCH carnn__additive, carnn__asked, carnn__compare, carnn__attentive, carnn__similarity,
    carnn__aligned, carnn__overlap, carnn__shares; in @@LOSS carnn__candidates. Every part clears the
-   d of its own output in _forward. carnn__compare and carnn__attentive need a `measure` that tells
-   2 m n, the entries of the matrices of a pair of m and n words, as the second size. These names
-   and those in examples/tagger.c stay within a minor version; everything else that begins with
-   carnn__ is private. A model file names its task: only programs that have it can load the model.
+   d of its output in _forward (the loss sets that of logits). A head with carnn__compare or
+   carnn__attentive has a `measure` whose second size is 2 m n for a pair of m and n words: the
+   entries of its matrices. These names and those in examples/tagger.c stay within a minor version;
+   everything else that begins with carnn__ is private. A model file names its task: only programs
+   that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -147,28 +150,28 @@
 
    CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
-   shared inputs. Losses are in nats. A pointer may be NULL only where this is said; a carnn_error *
-   always may, a text of length 0 and room for 0 bytes or entries may, and every _free takes NULL.
+   shared inputs. Losses are in nats. Pointers may be NULL only where a comment says so, and
+   always: a carnn_error *, a text of length 0, room for 0 bytes or entries, what a _free takes.
 
-   WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
-   where the call fails it is NULL. Strings and arrays belong to the object that was asked, *reply
-   to the session's model; what a session tells of a prediction lasts until its next call. Free a
-   session before its model, and before the model is trained again: it may hold results of the old
-   weights. Nothing else keeps what it was made from, except where this is said: data sets,
+   WHO FREES: an object that a call returns through a ** belongs to the caller, who frees it with
+   its _free; after an error it is NULL. Strings and arrays belong to the object that returned them,
+   *reply to the session's model; what a session says about a prediction lasts until its next call.
+   Free a session before its model, and before the model is trained again: it may hold results of
+   the old weights. Unless a comment says so, nothing else keeps what it was made from: data sets,
    descriptions and other models may be freed after the call.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
    set is read-only once it is loaded. Different objects may be made, trained and freed in different
-   threads at the same time. Callbacks and allocators are called in the thread that has made the
-   call, never in one that is started here.
+   threads at the same time. Callbacks and allocators are called in the thread that made the call,
+   never in one that is started here.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
-   fills a carnn_error with words: file, line, what was expected, what was found. Signals are the
-   program's: who writes to a FIFO that its reader has left gets SIGPIPE, as from any write.
+   fills a carnn_error with words: file, line, what was expected, what was found. Signals are left
+   to the program: writing to a FIFO that nobody reads raises SIGPIPE, as any write does.
 
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
-   (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
-   its memory before the first step, but for names of files while a checkpoint is written. A session
+   (carnn_recurrence, carnn_file_*, carnn_significance, carnn_gradcheck, carnn_bench) use malloc.
+   Training takes all memory before its first step, except for names of checkpoint files. A session
    is one block whose size is known before: of a dialog model with 16 dimensions some 25 KB with ten
    candidates and short dialogs, 105 KB with 206 and longer ones. A session opened with desc NULL
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
@@ -180,17 +183,17 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (The C
-   library's are cos and pow of a learning rate, exp and log in some losses and logits, and the
-   logarithms of counts in inverse document frequencies, in what the options balance, match, place
-   and traits add, and in the biases of units that remember: another may round them otherwise.)
-   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
-   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What the compiler
-   tells by no macro is refused at run time: paths that -ffp-contract=fast has given other fused
-   multiply-adds, those whose sums -fassociative-math has put in another order, those that multiply
-   by reciprocals (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do
-   not round to the nearest number, and training where denormal numbers are taken for 0 (audio
-   programs do, and what is linked with -ffast-math); sessions and tests are within 1e-37 there.
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (Some
+   functions are those of the C library, and another one may round them otherwise: cos and pow of a
+   learning rate, exp and log in some losses and logits, and the logarithms in inverse document
+   frequencies, in the options balance, match, place and traits, and in the biases of units that
+   remember.) Some settings that would break this do not compile: -ffast-math, and floats computed
+   as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
+   -fexcess-precision=fast). Those that no macro shows are refused at run time: other fused
+   multiply-adds (-ffp-contract=fast), sums in another order (-fassociative-math), multiplication by
+   reciprocals (-freciprocal-math), code that knows no NaN (-fno-honor-nans), a process that does
+   not round to the nearest number, and training where denormal numbers are taken for 0 (by audio
+   programs, and by what is linked with -ffast-math; there sessions and tests are within 1e-37).
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -258,7 +261,7 @@ typedef enum carnn_status {
 #undef CARNN_STATUS_ENUM
 } carnn_status;
 
-/* May be NULL wherever one is asked for; a call that succeeds leaves it as it was. */
+/* NULL is allowed wherever one is asked for; a call that succeeds leaves it unchanged. */
 typedef struct carnn_error {
     carnn_status code;
     size_t line;       /* line of the data file where the error is, 0 where there is none */
@@ -282,11 +285,11 @@ typedef struct carnn_allocator {
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
-/* A file by name or bytes. A file of data that is packed by gzip is unpacked, where that program is
-   at hand; a model file is not. */
+/* A file by its name, or bytes in memory. Data files packed by gzip are unpacked, if that program
+   is installed; model files are not. */
 typedef struct carnn_source {
-    const char *name;  /* file name, or what errors should call the bytes [(memory); those of a
-                          model: model in memory] */
+    const char *name;  /* file name, or what errors call the bytes [(memory); those of a model:
+                          model in memory] */
     const void *bytes; /* NULL: read the file `name` */
     size_t size;       /* of `bytes` */
 } carnn_source;
@@ -294,62 +297,62 @@ typedef struct carnn_source {
 /* --- descriptions ----------------------------------------------------------------------------- */
 
 /* Zero-initialise them: a zero (NULL) field means the default, which may depend on the task;
-   carnn_defaults() fills it in, and `carnn help train` lists it. Where zero itself is a sensible
-   choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
+   carnn_defaults() fills it in, and `carnn help train` lists it. Where zero itself makes sense,
+   CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
 
 #define CARNN_NONE (-1)
 
 typedef struct carnn_dataset carnn_dataset;
 
-#define CARNN_OPTIONS_MAX 24 /* options that a task may have for itself */
+#define CARNN_OPTIONS_MAX 24 /* options of its own that a task may have */
 #define CARNN_TEXT_MAX 256   /* bytes of an option that is a text, with its end */
 
-/* What a model is. A model file has all of it but vectors, known, from, simd and allocator. */
+/* Describes a model. Its file keeps all but vectors, known, from, simd and allocator. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all, NULL is the
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all; NULL: the
                           first of them */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings; signal: numbers in a row */
     int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk>; equal texts
-                          count once, but in dialog and lm */
+                          count once, except in dialog and lm */
     double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
                           sets them by name */
     char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
                           reads it; a model keeps the graph itself */
-    char target[CARNN_TEXT_MAX]; /* signal: the column of targets of tables. Where this, `group` and
-                          `inputs` are empty, lines of numbers or images are read */
-    char group[CARNN_TEXT_MAX]; /* signal: the column of tables that tells which lines are the rows
-                          of a sequence; empty: each line is one */
-    char inputs[CARNN_TEXT_MAX]; /* signal: the columns of tables that are read, with commas; empty:
+    char target[CARNN_TEXT_MAX]; /* signal, tables: the column of targets. If this, `group` and
+                          `inputs` are all empty, lines of numbers or images are read */
+    char group[CARNN_TEXT_MAX]; /* signal, tables: lines that have the same in this column are the
+                          rows of one sequence; empty: each line is a sequence */
+    char inputs[CARNN_TEXT_MAX]; /* signal, tables: the columns to read, with commas between; empty:
                           all but target and group */
-    const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
-                          first that has a word wins; where `embedding` is 0 it is their size; read
-                          when the model is created, not kept in the description */
+    const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from; the
+                          first file that has a word counts; an `embedding` of 0 becomes their size;
+                          read when the model is created, not kept in the description */
     size_t vector_count;
-    int64_t vector_words; /* answer, classify, pair, skip-thought: how many of the words that only
-                          these files have are known, too, from the first on [100,000]; their
-                          vectors are not trained */
+    int64_t vector_words; /* answer, classify, pair, skip-thought: of the words that only these
+                          files have, the first so many are known, too [100,000]; their vectors are
+                          not trained */
     const carnn_dataset *const *known; /* answer, classify, pair, with vectors: data sets, such as
-                          the validation set; all their words are known, as those of the training
+                          the validation set, whose words are all known, as those of the training
                           data are; entries may be NULL */
     size_t known_count;
-    const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
-                          learned on additional turns of words that mean nothing; a line of text;
-                          NULL: it always answers */
-    const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options
-                          where they are left open, its words and choices first, in their order,
-                          and its weights; needed only while the new model is created */
+    const char *unsure; /* dialog: a line that the model says where it has no answer: one more
+                          candidate, learned from additional turns whose words mean nothing; NULL:
+                          it always answers */
+    const struct carnn_model *from; /* NULL, or a model to go on from: the new one takes over its
+                          weights, its words and choices (first, in their order), and its options
+                          where they are left open; needed only while the new one is created */
     uint64_t seed;     /* of the initial weights and of everything random in training; below 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
-/* What the states h_t of the last recurrent layer are like, on up to 64 texts of the validation
-   data, or of the training data where there are none (Zhang 2019, section 6.3.1). C is the loss of
-   a text or, where every step has a loss, that of its last step; states begin with zeros, nothing
-   is dropped, and the weights are those that the next epoch begins with. */
+/* Statistics of the states h_t of the last recurrent layer, on up to 64 texts of the validation
+   data, or of the training data if there are none (Zhang 2019, section 6.3.1). C is the loss of a
+   text or, where every step has a loss, that of its last step; states begin with zeros, there is no
+   dropout, and the weights are those that the next epoch begins with. */
 #define CARNN_PROBE_STEPS 3
 #define CARNN_PROBE_BINS 20
 
@@ -358,18 +361,17 @@ typedef struct carnn_probe {
     double loss;                        /* mean of C over the texts whose target is known; NaN:
                                            there is none */
     size_t step[CARNN_PROBE_STEPS];     /* t: 1, 5 and 10 */
-    size_t texts[CARNN_PROBE_STEPS];    /* of these, that have so many steps */
-    double log_norm[CARNN_PROBE_STEPS]; /* their mean of log |dC/dh_t|, 0 taken for FLT_MIN; NaN
-                                           where there are none */
+    size_t texts[CARNN_PROBE_STEPS];    /* of those texts, the ones that have so many steps */
+    double log_norm[CARNN_PROBE_STEPS]; /* mean over these of log |dC/dh_t|, with FLT_MIN for 0; NaN
+                                           if there are none */
     double share[CARNN_PROBE_BINS];     /* of the values of all states in [-1, -0.9), [-0.9, -0.8),
-                                           ..; the first and the last have those beyond, too */
+                                           ..; the first and the last include those beyond */
 } carnn_probe;
 
 typedef struct carnn_progress carnn_progress;
 /* Called between batches, at most every 0.1 seconds, and after every epoch, with a report that is
-   valid during the call only; a result other than 0 writes the checkpoint and stops with
-   CARNN_ERR_STOPPED. The model is not to be used or saved in the call: its weights are those of the
-   moment. */
+   valid during the call only. A result other than 0 writes the checkpoint and stops the training
+   with CARNN_ERR_STOPPED. Do not use or save the model in the call: it is between two states. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -377,15 +379,16 @@ typedef struct carnn_train_desc {
     int64_t epochs;        /* passes over the training data */
     int64_t batch;         /* examples in a minibatch */
     double lr;             /* learning rate */
-    double lr_end;         /* part of lr that is left at the end, reached along half a cosine */
+    double lr_end;         /* lr_end * lr is the rate at the end, reached along half a cosine */
     double lr_decay;       /* factor on the learning rate after every epoch */
     const char *optimizer; /* "sgd", "adagrad", "rmsprop", "adadelta", "adam" */
     double dropout;        /* probability that a value is set to 0 */
     double clip;           /* bound on the global norm of the gradient; CARNN_NONE: no bound */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
-    double average;        /* decay, in a step, of an exponential moving average of the weights,
-                              which is scored and kept in their place; CARNN_NONE: there is none */
+    double average;        /* decay per step of an exponential moving average of the weights (less
+                              in the first steps), which is scored and kept in their place;
+                              CARNN_NONE: no average */
     int64_t patience;      /* epochs without a better validation score before training stops;
                               CARNN_NONE: no limit */
     int64_t threads;       /* up to 1,024; 0: as many as there are processors */
@@ -394,16 +397,16 @@ typedef struct carnn_train_desc {
                               their epoch, without a report */
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between steps, at most every 10 seconds; NULL: none */
-    int64_t resume;        /* not 0: go on from `checkpoint`, with the same model, data and options,
-                              but for epochs, patience, threads and max_time */
-    int64_t probe;         /* not 0: `progress` gets a carnn_probe after every epoch; of lm,
-                              classify and signal whose encoder is an rnn or a graph */
+    int64_t resume;        /* not 0: go on from `checkpoint`, with the same model, data and options;
+                              epochs, patience, threads and max_time may be others */
+    int64_t probe;         /* not 0: `progress` gets a carnn_probe after every epoch; lm, classify
+                              and signal with the encoder rnn or graph */
     carnn_progress_fn progress;
     void *user;
 } carnn_train_desc;
 
-/* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
-   that a user may choose, with the same names that the model file uses. */
+/* Both descriptions as tables, for command lines, bindings and forms: one entry for everything that
+   a user may choose, under the name that the model file uses. */
 typedef enum carnn_option_kind {
     CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME, CARNN_OPTION_TEXT
 } carnn_option_kind;
@@ -411,7 +414,8 @@ typedef enum carnn_option_kind {
 typedef enum carnn_option_place {
     CARNN_OPTION_OF_MODEL,    /* a field of carnn_model_desc */
     CARNN_OPTION_OF_TRAINING, /* a field of carnn_train_desc */
-    CARNN_OPTION_OF_TASK      /* carnn_model_desc.option[number]; of a name 1 + which choice */
+    CARNN_OPTION_OF_TASK      /* an entry of carnn_model_desc.option: a number, or of a NAME 1 +
+                                 which choice; of a TEXT a field of carnn_model_desc */
 } carnn_option_place;
 
 typedef struct carnn_option {
@@ -419,22 +423,22 @@ typedef struct carnn_option {
     const char *help;
     carnn_option_kind kind;
     carnn_option_place place;
-    size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
+    size_t offset;     /* of the field in bytes; where the value is in option[], the index */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* 0: zero stands for the default. 1: zero is a value of its own, stored as
-                          CARNN_NONE; of a whole number it means no limit. 2: as 1, but zero of a
-                          whole number is zero */
-    const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
+    int none;          /* 0: zero means the default. 1: zero is a value of its own, stored as
+                          CARNN_NONE; as a whole number it means no limit. 2: like 1, but as a whole
+                          number it means zero */
+    const char *const *choices; /* of a task's NAME: its choices, NULL behind the last */
 } carnn_option;
 
 /* Option `number` of a task: those that all tasks have (these alone where the task is NULL or
    unknown), then its own; NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
-/* The one of them that is called `name` (- and _ are the same); NULL: there is none. */
+/* The one of them called `name` (- and _ are the same); NULL: there is none. */
 CARNN_API const carnn_option *carnn_option_named(const char *task, const char *name);
 
-/* What an option of the kind NAME may be: NULL past the last, and for the other kinds. */
+/* The choices of an option of the kind NAME; NULL past the last, and for the other kinds. */
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
 
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
@@ -451,18 +455,17 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size);
 
-/* Sets the option that is called `name` (- and _ are the same) of model->task, of the model or of
-   the training. train may be NULL. Set the task first. CARNN_ERR_ARGUMENT: it has no such option,
-   or the value is none of it. */
+/* Sets the option called `name` (- and _ are the same) of model->task, of the model or of the
+   training. Set the task first; train may be NULL. CARNN_ERR_ARGUMENT: there is no such option, or
+   it cannot have this value. */
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error);
 
 /* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
    all ranges; an unknown cell, graph or `simd` is refused when the model is made. train may be
-   NULL. carnn_model_create and carnn_train call it themselves: a program that has called it sets
-   `embedding` to 0 again where it shall be the size of `vectors` or of rows, before it makes the
-   model. It does not look at `from`: do not call it where that is set, as what it fills in is not
-   taken from there any more. */
+   NULL. carnn_model_create and carnn_train call it themselves. A program that calls it before it
+   makes a model sets `embedding` to 0 again if that shall become the size of `vectors` or of rows,
+   and does not call it where `from` is set: what it has filled in is not taken from there. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -474,7 +477,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
-/* The path that a model description with this `simd` asks for; NULL, with words, where this machine
+/* The path that a model description with this `simd` asks for; NULL, with an error, if this machine
    cannot run it. */
 CARNN_API const char *carnn_simd_used(const char *simd, carnn_error *error);
 /* How many threads a call uses: `threads`, at most 1,024; 0 or less: as many as there are
@@ -483,16 +486,16 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
-/* A data set is what files in one of the published formats have: texts, or rows of numbers
-   (signal). carnn_task_data() has the formats of a task in short, data/TASKS.md in full. A data set
+/* A data set holds what files in one of the published formats say: texts, or rows of numbers
+   (signal). carnn_task_data() names the formats of a task, data/TASKS.md explains them. A data set
    knows nothing of a vocabulary and can be shared between models and threads. */
 
-/* What belongs to images (signal). */
+/* Further files of images (signal). */
 typedef struct carnn_images_desc {
     const carnn_source *labels; /* a file of their classes (idx) for each source */
     size_t label_count;
-    const carnn_source *permutation; /* a file with the numbers of their pixels, from 0, one a line
-                                        in the order in which they are read; NULL: as they stand */
+    const carnn_source *permutation; /* a file of numbers of pixels, from 0, one a line: the order
+                                        in which they are read; NULL: as they stand */
 } carnn_images_desc;
 
 typedef struct carnn_dataset_desc {
@@ -501,19 +504,18 @@ typedef struct carnn_dataset_desc {
                                     where the name ends in .csv (or .csv.gz) */
     size_t source_count;
     const carnn_source *candidates; /* one candidate per line, for tasks that choose among texts
-                                       (dialog), behind a number where the first line begins with
-                                       one; NULL: the distinct responses of the data */
+                                       (dialog), each behind a number if the first line has one;
+                                       NULL: the distinct responses of the data */
     int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
                     that rank (answer); a model made from the data knows their words all the same */
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and the
                     line numbers of a dialog or text may be missing, and a file without any example
                     is no error */
     const carnn_allocator *allocator;
-    const carnn_model_desc *model; /* the model that the data is for, where options of its task say
-                    how files are read (lm: unit; classify: fine, phrases; pair: target, grades;
-                    answer, pair: alignment; signal: columns, target_kind, target, group, inputs);
-                    NULL: the defaults. carnn_model_create does not see that its description has
-                    others: give both the same */
+    const carnn_model_desc *model; /* the model that the data is for: options of its task say how
+                    files are read (lm: unit; classify: fine, phrases; pair: target, grades; answer,
+                    pair: alignment; signal: columns, target_kind, target, group, inputs); NULL: the
+                    defaults. Give carnn_model_create the same ones, as it does not check that */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
@@ -526,26 +528,25 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 
-/* What a data set has; NULL has no example. */
+/* How much a data set has; NULL counts as an empty one. */
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ...; one
                                    without an example at the end of a file is one, too */
 
-/* What the first source that tells was read as, "COARSE:fine text": in tasks whose files have
-   several formats that their lines tell apart (classify, and cloze for a folder of question files);
-   elsewhere, and where the lines do not tell, NULL. */
+/* The format, "COARSE:fine text", that was found by the first source that shows it, in tasks whose
+   formats are told apart by the lines (classify, and cloze for a folder of question files); NULL in
+   other tasks, and where no line shows it. */
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
-/* The texts of an example, without blanks at their ends: of dialog all utterances before it and,
-   last, what the user says; of lm the sentence, after the previous one where there is one; NULL
-   past the last text. Rows of numbers (signal) have no texts. carnn_dataset_target: the name of
-   what is right, also without blanks at its ends, which carnn_model_choice keeps in replies; of
-   signal also a number as it is written; NULL where it is not known or has no name (labels of
-   answer, grades of pair). Strings end with a NUL and belong to the data set. Of cloze each
-   sentence, the question and the list of candidates are texts. carnn_dataset_line: the number of
-   the line (or row of CSV, image) where it begins in its file, of dialog and cloze that of the turn
-   or question, from 1; 0: no example. */
+/* The texts of an example, without blanks at their ends; NULL past the last one. dialog: all
+   earlier utterances and, last, what the user says; lm: the previous sentence, if there is one, and
+   the sentence; cloze: each sentence, the question and the list of candidates; signal: none.
+   carnn_dataset_target: the right choice, also without blanks at its ends (which carnn_model_choice
+   keeps in replies), or in signal a number as it is written; NULL where it is not known or has no
+   name (labels of answer, grades of pair). carnn_dataset_line: the number, from 1, of the line (or
+   row of CSV, image) where the example begins in its file, in dialog and cloze where its turn or
+   question does; 0: no example. Strings end with a NUL and belong to the data set. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -555,16 +556,16 @@ CARNN_API size_t carnn_dataset_line(const carnn_dataset *dataset, size_t example
 #ifndef CARNN_NO_TEXT
 /* --- cloze questions about a book ------------------------------------------------------------- */
 
-/* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text; the
-   next sentence is a question for each name that it has once and the text has, too. Its candidates,
-   ten where the book has as many names, are the answer and names of the text and the question, then
-   of the book, drawn at random. A name has a capital, A to Z, in the middle of sentences. Questions
-   that are too long for the task are left out. */
+/* Makes questions of the task cloze from plain text, a sentence a line. N sentences are a text; the
+   sentence after them becomes a question for each name that it has once and the text has, too. The
+   candidates are the answer and names drawn at random, of text and question, then of the book; ten
+   if the book has so many names. A name has a capital, A to Z, in the middle of sentences.
+   Questions that are too long for the task are left out. */
 typedef struct carnn_book carnn_book;
 
 typedef struct carnn_book_desc {
-    const carnn_source *sources; /* books, read one after the other; they, and the bytes of those in
-                                    memory, stay the caller's, who keeps them as long as the book */
+    const carnn_source *sources; /* books, read one after the other; the caller keeps them, and the
+                                    bytes of those in memory, as long as the carnn_book */
     size_t source_count;
     int64_t sentences; /* N; 0: 20 */
     int64_t stride;    /* sentences from the beginning of a text to that of the next; 0: 1 */
@@ -573,13 +574,13 @@ typedef struct carnn_book_desc {
     const carnn_allocator *allocator;
 } carnn_book_desc;
 
-/* Reads `asked`. The sources are read question by question, which tells their errors, too. */
+/* Reads `asked` alone; the sources, and errors in them, are read with the questions. */
 CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
                                        carnn_error *error);
 
-/* The next question as data files have it (see carnn_dataset_load): its lines and an empty one. It
-   is the book's and lasts until the next call. *question is NULL where there are no more, and on an
-   error, after which there are none. */
+/* The next question in the format of data files (see carnn_dataset_load): its lines and an empty
+   one. It belongs to the book and lasts until the next call. *question is NULL when there are no
+   more, and after an error, which ends the questions. */
 CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
                                            carnn_error *error);
 CARNN_API void carnn_book_free(carnn_book *book);
@@ -594,9 +595,8 @@ typedef struct carnn_model carnn_model;
 CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error);
 
-/* Can the option have an effect in this task? carnn_model_create() refuses those that cannot, and
-   options of other tasks. The embedding of signal is the size of the data's rows: it is refused
-   where it is another. */
+/* Can the option have an effect in this task? carnn_model_create() refuses options that cannot, and
+   those of other tasks. The embedding of signal can only be the size of the data's rows. */
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option);
 #endif
 CARNN_API void carnn_model_free(carnn_model *model);
@@ -604,27 +604,26 @@ CARNN_API void carnn_model_free(carnn_model *model);
 #define CARNN_SCORES_MAX 8
 
 /* The scores of a model on a data set: the mean loss in nats and the metrics of the task by name;
-   metric[0] chooses the best epoch. Where nothing is scored, as no question has a right sentence,
-   no sentence a neighbour or no row a class, there are no metrics, and the last epoch is kept. */
+   metric[0] chooses the best epoch. Where nothing can be scored (no question has a right sentence,
+   no sentence a neighbour, no row a class), there are no metrics, and the last epoch is kept. */
 typedef struct carnn_scores {
-    size_t examples; /* of signal with a class for each row the rows that have one */
+    size_t examples; /* signal with a class for each row: the rows that have one */
     size_t tokens;   /* words scored (lm, skip-thought), 0 elsewhere */
     double loss;     /* 0 where no target has one */
-    double seconds;  /* that scoring took once the data were ready; of several models at once, of
-                        all together */
+    double seconds;  /* of scoring, once the data were ready; several models at once: of all */
     double unknown;  /* part of the data's words that are not in the vocabulary: of carnn_test and,
                         for the validation set, of carnn_train; elsewhere 0 */
-    size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
-                            their text does not have them; all of them where no question has a
-                            right sentence (answer), no sentence a neighbour (skip-thought) */
+    size_t unanswerable; /* targets without a loss: the model does not know them or (model sum of
+                            cloze) their text does not have them; all targets where no question has
+                            a right sentence (answer), no sentence a neighbour (skip-thought) */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
-        double value;     /* rates are fractions between 0 and 1. NaN where it is not known: what
-                             training without a validation set does not count (macro_f1, spearman),
-                             and the deviation of a metric that one fold alone has */
+        double value;     /* rates are fractions between 0 and 1. NaN: not known, as what training
+                             without a validation set does not count (macro_f1, spearman), and the
+                             deviation of a metric that only one fold has */
         int lower_is_better;
-        int secondary;    /* reported where it is asked for: the same by another count */
+        int secondary;    /* the same counted in another way, reported only on request */
     } metric[CARNN_SCORES_MAX];
 } carnn_scores;
 
@@ -638,24 +637,23 @@ struct carnn_progress {
     double seconds;            /* so far, with those before a resume */
     double seconds_left;       /* to the end of the last epoch */
     int epoch_ended;           /* 1: this report closes an epoch */
-    const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
-                                   NULL elsewhere, and always without such a set */
+    const carnn_scores *scores; /* on the validation set, in a report that closes an epoch; else,
+                                   and without such a set, NULL */
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended, and where nothing is scored */
     int64_t best_epoch;        /* of the weights that are kept so far, from 1; 0: none has ended */
-    const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
+    const carnn_probe *probe;   /* in a report that closes an epoch; or NULL */
 };
 
 #ifndef CARNN_NO_TRAIN
 /* Trains in place, from the weights that the model has; best epoch and scores are those of this
-   training. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds the
-   weights with the best validation score. Where valid is NULL it holds those after the last
-   complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds the
-   weights at which it was stopped (CARNN_ERR_STOPPED) or it began with (CARNN_ERR_DIVERGED).
-   CARNN_ERR_IO where the last checkpoint could not be written, also of a run that the callback has
-   stopped: the model is trained all the same (carnn_file_check tells beforehand). Where a run
-   cannot go on, as there is no checkpoint (CARNN_ERR_IO), or it is damaged or of another training
-   (CARNN_ERR_MODEL), the model is as it was, and so after CARNN_ERR_ARGUMENT, _DATA and _MEMORY. */
+   training. After CARNN_OK, _ERR_STOPPED and _ERR_DIVERGED the model has the weights with the best
+   validation score; if valid is NULL those after the last complete epoch, or those at which
+   max_time ended the run; if no epoch has ended those at which it was stopped (diverged: began).
+   CARNN_ERR_IO: the last checkpoint could not be written, but the model is trained all the same
+   (carnn_file_check tells beforehand); or there is no checkpoint to resume from, and the model is
+   as it was, as after CARNN_ERR_MODEL (the checkpoint is damaged or of another training),
+   _ARGUMENT, _DATA and _MEMORY. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -663,23 +661,23 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 /* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
-    int64_t count;          /* folds, from 2 to the number of groups that have examples, of which
-                               there are three or more; not needed where `by` is there */
+    int64_t count;          /* folds, from 2 to the number of groups that have examples, which are
+                               three or more; not needed with `by` */
     const carnn_source *by; /* for every group a line with the name of its fold, in the order of the
                                data. A group without an example has a line, too, but is in no fold;
-                               one that `clean` has left out has none. NULL: groups are dealt by
-                               chance, drawn by the model's seed */
+                               one that `clean` has left out has none. NULL: the model's seed deals
+                               the groups out at random */
     /* called after each fold (number from 0, of `count`) with its scores; may be NULL */
     void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
     void *user;
 } carnn_folds_desc;
 
-/* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
-   *deviation (that of a sample) of loss and metrics over the folds that have them; examples,
-   tokens, seconds and unanswerable of *mean are sums, unknown the mean. A target that a fold's
-   training does not have counts as not known; in pair it is CARNN_ERR_DATA. Listed candidates are
-   those of the whole data. There are no checkpoints. The first fold that fails, or is stopped by
-   train->progress, ends it: *mean and *deviation are set only where the call succeeds. */
+/* Trains a model for every fold, always with the same seed, and scores it on the fold. *mean and
+   *deviation (that of a sample) are of loss and metrics, over the folds that have them; examples,
+   tokens, seconds and unanswerable of *mean are sums, unknown is the mean. A target that the
+   training data of a fold do not have counts as not known; in pair it is CARNN_ERR_DATA. Listed
+   candidates are those of the whole data. There are no checkpoints. A fold that fails, or is
+   stopped by train->progress, ends it: *mean and *deviation are set only if the call succeeds. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -708,10 +706,10 @@ typedef struct carnn_ranked {
 } carnn_ranked;
 
 /* carnn_test with callbacks. `part` is called with the parts that metric[0] averages: metric[0] =
-   sum of values / sum of weights, of perplexity exp of that. A part (value, weight) is a dialog
+   sum of values / sum of weights (perplexity: exp of that). A part (value, weight) is a dialog
    (right turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words),
    the neighbours of a sentence (the same), or an example (1 if it is right, 1; of rows with a class
-   each, right rows and rows). Of grades, whose metric is no mean, and of numbers it is (squared
+   each: right rows, rows). For grades, whose metric is no mean, and for numbers it is (squared
    error, 1). Models that vote have the same parts in the same order; with `alone` those of lm may
    differ (words, characters, chunks). */
 typedef struct carnn_test_desc {
@@ -741,7 +739,7 @@ typedef enum carnn_prediction_kind {
 typedef struct carnn_prediction {
     carnn_prediction_kind kind;
     size_t example;            /* its number in the data set, from 0 */
-    size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
+    size_t part, parts;        /* number of the part, and of parts of the example: mostly 0 of 1 */
     size_t count;              /* of the most probable choices; 0: there is none (cloze without a
                                   candidate, labels of a text without words) */
     const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
@@ -751,14 +749,14 @@ typedef struct carnn_prediction {
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood, a vector: words, the sentence's end among them */
-    const float *vector;       /* (columns) of an ensemble that of its first member */
+    const float *vector;       /* (columns); of an ensemble the first member's */
     size_t columns;
     int unsure;                /* 1: the best choice is `unsure` of the model's description */
 } carnn_prediction;
 
-/* Writes a prediction as the task prints it, and returns its length, both like snprintf: of choices
-   the first `top`, each behind its probability (0: the name of the first alone), a score, a
-   likelihood and its tokens, the numbers of a vector; with tabs between them. */
+/* Writes a prediction as the task prints it, with tabs between: the first `top` choices, each
+   behind its probability (0: only the name of the first); a score; a likelihood and its tokens; or
+   the numbers of a vector. Returns its length; both like snprintf. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
                                        size_t top, char *text, size_t size);
 
@@ -781,10 +779,10 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
-/* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
-   its weights with the scores (0 and zeros for a new model), the number of parameters, and the
-   names it knows, NULL past the last. What was for its making alone (vectors, known, from,
-   allocator) is NULL in the description. */
+/* What a model is: the complete descriptions, the epoch of its weights with the scores (both zeros,
+   as is the description of the training, for a new model), the number of parameters, and the names
+   it knows, NULL past the last. Fields that only its making needs (vectors, known, from, allocator)
+   are NULL in the description. */
 CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
@@ -793,8 +791,8 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 /* Words, the first of which is <unk>; of tables (signal) <unk> and the names of their columns. */
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
-/* Of a model that carnn_model_create has made: how many words of its data its `vectors` have;
-   *words: how many the data have. */
+/* For a model that carnn_model_create has made: how many words of its data have a vector in
+   `vectors`; *words: how many words the data have. */
 CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *words);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
@@ -815,11 +813,11 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
 
 /* --- ensembles -------------------------------------------------------------------------------- */
 
-/* An ensemble is a model that has other models as members and averages what they predict: calls
-   that take a model take it, too, but for carnn_train, carnn_session_generate,
-   carnn_session_alignment, and carnn_session_explain of lm and where members explain different
-   things (answer; dialog where some have no cell or another `history`); nor is it the `from` of a
-   description. Its words, choices and description are those of its first member. */
+/* An ensemble is a model that has other models as members and averages what they predict. Calls
+   that take a model take it, too, except carnn_train, carnn_session_generate,
+   carnn_session_alignment, and carnn_session_explain in lm and where members explain different
+   things (answer; dialog where some have no cell or another `history`); it cannot be `from` either.
+   Its words, choices and description are those of its first member. */
 typedef enum carnn_ensemble_rule {
     CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
     CARNN_ENSEMBLE_VOTE  /* plurality, of tasks that predict choices; ties by the mean: a choice has
@@ -844,7 +842,7 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                                             const carnn_model *const *models, size_t count,
                                             const carnn_ensemble_desc *desc, carnn_error *error);
 
-/* A member of an ensemble; NULL past the last, and where the model is none. */
+/* A member of an ensemble; NULL past the last, and for a model that is no ensemble. */
 CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number);
 CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 
@@ -853,10 +851,10 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 /* --- model files ------------------------------------------------------------------------------ */
 
 /* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned tensors (F32,
-   of quantised models Q8_0, too) and a checksum. Writing is atomic: a temporary file is written,
-   synced, renamed. A load from memory that is aligned to 64 uses the weights in place: the bytes
-   must outlive the model, which cannot be trained (but see carnn_model_quantise). Bytes that are
-   not so aligned are copied. */
+   and Q8_0 after carnn_model_quantise) and a checksum. Writing is atomic: a temporary file is
+   written, synced, renamed. A model loaded from memory that is aligned to 64 bytes uses the weights
+   in place: the memory must outlive the model, which cannot be trained (but see
+   carnn_model_quantise). Other memory is copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -873,9 +871,9 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
    than a quarter of the size; a session of a large model, which reads all weights for an answer, is
    faster. The scores that it keeps are those from before. Statistics of batch normalisation and
    matrices of fewer than four rows or nine columns stay as they are; a model that is trained
-   further has floats again. One that was used in place gets weights of its own. Free its sessions
+   further has floats again, one that was used in place gets weights of its own. Free its sessions
    before, and ask for their size anew. CARNN_ERR_ARGUMENT: a weight that is to be rounded is above
-   8,319,008. CARNN_ERR_MEMORY: old and new weights are in memory together. After an error the model
+   8,319,008. CARNN_ERR_MEMORY: old and new weights did not fit together. After an error the model
    is as it was. */
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
@@ -899,17 +897,17 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
 /* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* How much a session can read, which is what its memory is needed for. */
+/* How much a session can read, for which it needs its memory. */
 typedef struct carnn_session_desc {
     size_t utterances; /* dialog: length of the history, facts included; of a longer one the oldest
                           are forgotten, $start first [as many as the longest history in the
                           training data; 1024 where the model file does not have that number];
                           more than 1024 count as 1024 */
-    size_t words;      /* pair, answer, tasks of your own without session_words: the first so many
-                          of a text [512], more count as 512; memory for alignments grows with
-                          their square */
-    void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
-                          allocator. carnn_session_free gives only the latter back */
+    size_t words;      /* pair, answer, tasks of your own without session_words: how many words of a
+                          text are read, from the first on [512]; more than 512 count as 512; memory
+                          for alignments grows with the square */
+    void *memory;      /* carnn_session_size bytes, aligned to 64, which the caller frees; NULL: the
+                          session takes and frees memory of the model's allocator */
 } carnn_session_desc;
 
 /* Opens a session; `desc` may be NULL. The calls after it do not allocate. A session reads no more
@@ -932,13 +930,13 @@ typedef struct carnn_text { /* of an example */
     size_t length;
 } carnn_text;
 
-/* Of the calls from here on each task has some. The others return CARNN_ERR_ARGUMENT, and the
-   message says which ones it has. */
+/* Each task has some of the calls that follow. The others return CARNN_ERR_ARGUMENT, with a message
+   that names those it has. */
 
-/* Predicts an example from its texts, of which the first words are read, as many as in brackets:
-
-     dialog        what the user says [1,023], after what the session has heard, which is left as it
-                   was
+/* Predicts an example from its texts. The first words of each are read, at most as many as in
+   brackets:
+     dialog        what the user says [1,023], after what the session has heard, which does not
+                   change
      lm            a sentence [all], whose context is the one before (none after a reset)
      answer, pair  a question and a sentence; two sentences [512 each]
      classify      a text [the option max_words]
@@ -946,20 +944,20 @@ typedef struct carnn_text { /* of an example */
                    them], into which the prediction points
      skip-thought  a sentence [62]
 
-   Models of answer and pair that read alignments have a third text, "0-0 1-2". The `top` most
-   probable choices are told (0: one), as many as there are. The prediction belongs to the session
+   Models of answer and pair that read alignments take a third text, "0-0 1-2". Reports the `top`
+   most probable choices (0: one), or as many as there are. The prediction belongs to the session
    and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
 
-/* Another part of the last prediction, of which there are prediction->parts; of tasks that label
-   every word of a text. Where there is one part, carnn_session_predict alone tells it. */
+/* Another part of the last prediction, in tasks that label every word of a text; there are
+   prediction->parts. If that is 1, carnn_session_predict has reported it already. */
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
-/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers
-   from -1e30 to 1e30, and predicts from the rows so far, in the same time and memory for every row.
+/* signal: reads the next row of a sequence, of carnn_session_columns numbers from -1e30 to 1e30,
+   and predicts from the rows since the last reset, in the same time and memory for every row.
    CARNN_ERR_ARGUMENT where the model was not made with directions 1 and context none: use
    carnn_predict then. */
 CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
@@ -970,28 +968,28 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
 CARNN_API size_t carnn_session_columns(const carnn_session *session);
 
 #ifndef CARNN_NO_TEXT
-/* A line of a data file of the task, of examples that are only to be predicted: what it says is
-   heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
-   say, else *found is 0. Lines come one after the other, as in a file, where the first one may
-   decide how all are read: what people type is better given to carnn_session_predict. Blank lines
-   before it, which a file of classify drops unless its lines are texts alone, are then empty texts.
-   `number` is the line's, from 1, which errors tell; they call its file "standard input". signal: a
-   line is a row of a sequence, an empty one begins the next sequence. answer: the other sentences
-   of the question count only where carnn_session_candidate has told them. Models that read
+/* Reads a line of a data file of the task, whose targets may be missing. The session hears what it
+   says; if the line is an example *found is 1 and *prediction is what carnn_session_predict would
+   give, else *found is 0. Give the lines one after the other, as in a file: the first one may
+   decide how all are read, so what people type is better given to carnn_session_predict. Blank
+   lines before it, which a file of classify drops unless its lines are texts alone, are then empty
+   texts. `number` is that of the line, from 1, for errors, which call the file "standard input".
+   signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the other
+   sentences of the question count only if carnn_session_candidate has told them. Models that read
    alignments do not predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
 
-/* Predicts example `number` of a data set of the task, with all that comes before it, and of answer
-   with the candidates of its group; resets the session first. Not of signal, whose rows
+/* Resets the session and predicts example `number` of a data set of the task, with all that comes
+   before it and, in answer, with the candidates of its group. Not for signal, whose rows
    carnn_session_row reads. */
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error);
 
-/* The same where the session has just predicted the example before it: all examples of a text that
-   runs on (lm with chunk) one after the other read it once, not each from its beginning. */
+/* The same, if the session has just predicted the example before it: all examples of a text that
+   runs on (lm with chunk), one after the other, then read it once, not each from its beginning. */
 CARNN_API carnn_status carnn_session_next_example(carnn_session *session,
                                                   const carnn_dataset *data, size_t number,
                                                   size_t top, carnn_prediction *prediction,
@@ -1015,9 +1013,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
 
 /* dialog: adds something said to the history, or a fact as a line of data has it behind its number,
-   "saffron_house R_wait 20". What was asked is then answered by a reply to "<SILENCE>". A program
-   that keeps what the history gets, replies included, can go on later in another session, which
-   hears it first: the answers are the same. */
+   "saffron_house R_wait 20". After the facts, a reply to "<SILENCE>" answers what was asked. A
+   program that keeps all that the history gets, replies included, can go on later in another
+   session, which hears it first: the answers are the same. */
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error);
 
@@ -1027,15 +1025,15 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
-/* answer: tells a sentence that may answer the questions to come. Models with `redundancy` score a
-   sentence by the words that it shares with such sentences, too, those with `place` by its place
-   among them and what the first one says: tell a session all of them, in their order, then predict
-   each with its question. What was told since the last reset counts: the first 1,024 sentences, and
-   no more than 32,768 words. A sentence that was not told has the place behind the others. */
+/* answer: tells a sentence that may answer the questions to come. Models with `redundancy` also
+   score a sentence by the words that it shares with these sentences, models with `place` by its
+   place among them and by what the first one says. So tell a session all of them, in their order,
+   then predict each with its question. Sentences since the last reset count: the first 1,024, with
+   no more than 32,768 words. One that was not told counts as standing behind the others. */
 CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
                                                size_t length, carnn_error *error);
 
-/* 1: predictions depend on what carnn_session_candidate has told. */
+/* 1: predictions depend on what carnn_session_candidate tells. */
 CARNN_API int carnn_session_compares(const carnn_session *session);
 
 /* What a part of an example contributed to the last prediction; `has` says which numbers count. */
@@ -1068,18 +1066,18 @@ typedef struct carnn_explanation {
                            networks whose hops are not gated; with RCRN, except in lm; where vectors
                            are compared (ca, ap, cosine) or pooled by attention (pair); where an
                            answer's score has shares of common words; and with attention sum of
-                           cloze. 0: a contribution is what its step has by itself, or all is left
-                           to the rest, or members vote and scores are their mean */
+                           cloze. 0: a contribution is what its step alone gives, or all is left to
+                           the rest, or the members vote and scores are their mean */
 } carnn_explanation;
 
-/* Explains the last prediction or reply, until something else is heard: contributions in reading
-   order, at most `count` into out[]; none where nothing has been predicted.
+/* Explains the last prediction or reply, if nothing has been heard since: contributions in reading
+   order, at most `count` into out[]; none if nothing has been predicted.
 
-     dialog        one for each utterance that was read, to the logit of the best reply, with what
-                   the weights of words have more (@@SPOKEN, M) than if nobody had said them, for
-                   those that the speaker who counts said there first; of gated hops with its
-                   attention alone, and all of the logit in the rest. Models without a cell do not
-                   read what the user says now, but ask it: what it adds is in the rest
+     dialog        one for each utterance that was read, to the logit of the best reply. Beside the
+                   states it has what the weights of words (@@SPOKEN, M) give more than if nobody
+                   had said them, for words that the speaker who counts said there first. Of gated
+                   hops only attention is told, and all of the logit is the rest. Models without a
+                   cell do not read what the user says now, but ask it: what it adds is in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -1103,13 +1101,13 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
 /* How words are drawn. Zero means the default. */
 typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
-    int64_t top_k;      /* only among the most probable so many [all] */
-    double top_p;       /* only among the most probable that have this probability together [all] */
-    uint64_t seed;      /* any number, 0 as well: a new session with the same seed draws the same
-                           words, one that has drawn already goes on with other ones, also after a
+    int64_t top_k;      /* draw only among the so many most probable words [all] */
+    double top_p;       /* draw only among the most probable that together have this probability
+                           [all] */
+    uint64_t seed;      /* any number, also 0: a new session with the same seed draws the same
+                           words; one that has drawn before goes on with others, even after a
                            reset */
-    int64_t words;      /* at most so many are drawn for a sentence, up to CARNN_SAMPLING_WORDS
-                           [100] */
+    int64_t words;      /* most words drawn for a sentence, up to CARNN_SAMPLING_WORDS [100] */
 } carnn_sampling;
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
@@ -1120,11 +1118,11 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error);
 
-/* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
-   answer: of the model iwan attention, each row 1 in all; of attentive pooling G; of ca and cosine,
-   and of pair where words are aligned, the cosines of the words' states. NULL where the model has
-   no alignment. Belongs to the session. */
+/* How the words of the first text (of_second 0) or of the second (1) of the last prediction are
+   aligned with those of the other: (*rows, *columns), a row for each of its words, a column for
+   each of the other's. answer: of the model iwan attention, each row 1 in all; of attentive pooling
+   G; of ca and cosine, and of pair where words are aligned, the cosines of the words' states. NULL
+   if the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -1144,9 +1142,9 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
    the first, dy0 is added to the last row of G of the one before. A call takes memory for
    steps / 32 rows.
 
-   A is meant to lie in [-1, 1], as gates do: blocks of 64 steps run from 0 and are joined
-   afterwards. Where |A| is above 1 for many steps this can lose all digits, or give infinity or
-   NaN, although a plain loop would not. */
+   A is meant to lie in [-1, 1], as gates do: all blocks of 64 steps but the first run from 0, and
+   are joined afterwards. Where |A| is above 1 for many steps this can lose all digits, or give
+   infinity or NaN, although a plain loop would not. */
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error);
@@ -1164,8 +1162,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
      period M                          the graph repeats itself after M time steps [1]; before
                                        all nodes
      node NAME in|hidden|out TIME      the time is 0 to M - 1 [0]
-     edge FROM TO DELAY                from a node above at time t to one at time t + DELAY; below
-                                       0 it leads back
+     edge FROM TO DELAY                from a node above at time t to one at time t + DELAY; a
+                                       delay below 0 leads back
 
    At most 1,024 nodes, 8,192 edges, names of 40 bytes; periods and delays up to 1,000,000. */
 typedef struct carnn_graph carnn_graph;
@@ -1211,9 +1209,9 @@ CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source 
                                         const carnn_allocator *allocator, carnn_error *error);
 CARNN_API void carnn_graph_free(carnn_graph *graph);
 
-/* Measures of a graph whose cycles lead forward in time (backward 0), or back (1: delays count with
-   the other sign). Of a bidirectional graph, which has both, each part is measured without the
-   cycles of the other. NULL: there are no cycles in this direction. */
+/* Measures of a graph over its cycles that lead forward in time (backward 0), or back (1: delays
+   count with the other sign). In a bidirectional graph, which has both, each direction is measured
+   without the cycles of the other. NULL: there are no cycles in this direction. */
 CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward);
 
 /* Writes "a -0-> b -1-> a", a cycle or path with its delays; returns its length, as snprintf. */
@@ -1254,7 +1252,7 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median; of a peak the best of all runs */
     double share;              /* of the machine's peak, measured beside each group; 0 where that
-                                  says nothing; of a peak itself: its median by its best run */
+                                  says nothing; for a peak itself its median / its best run */
     const char *simd;          /* the path that was used */
     size_t threads;
 } carnn_measure;
