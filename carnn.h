@@ -1286,7 +1286,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
 #endif
 
-/* What is left out leaves helpers without a caller. */
+/* Where parts are left out, some helpers have no caller. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #endif
@@ -1386,8 +1386,9 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
 #define CARNN__PRINTF(format_at, first)
 #endif
 
-/* Fills `error`, which may be NULL, and returns `code`. A terminal that shows the message is not to
-   obey control characters in names of files, of which UTF-8 has more (U+0080 to U+009F). */
+/* Fills `error`, which may be NULL, and returns `code`. Control characters, which names of files
+   may have (in UTF-8 also U+0080 to U+009F), become ?: a terminal that shows the message would
+   obey. */
 CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
@@ -1408,7 +1409,7 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
 static carnn_status carnn__out_of_memory(carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
 }
-/* What a caller asks for cannot be. */
+/* Refuses what a caller asks for. */
 #define carnn__refuse(error, ...) carnn__fail(error, CARNN_ERR_ARGUMENT, 0, __VA_ARGS__)
 
 /* --- allocator ------------------------------------------------------------------------------- */
@@ -1565,8 +1566,8 @@ static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
 int carnn__monotonic(int clock, long *seconds) __asm__("clock_gettime");
 #endif
 
-/* Seconds since a fixed but unknown time, not moved when somebody sets the time of day, where the
-   system has such a clock. */
+/* Seconds since some fixed time. Setting the time of day does not change them, where the system has
+   such a clock. */
 static double carnn__clock(void) {
 #if defined(_WIN32)
     LARGE_INTEGER now, frequency;
@@ -1591,8 +1592,8 @@ static double carnn__clock(void) {
 
 /* --- threads ------------------------------------------------------------------------------------
    A pool runs a job that consists of independent pieces. The caller and the workers claim piece
-   after piece from a shared counter, so a worker that is not scheduled delays nothing. Results must
-   not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
+   after piece from a shared counter, so a worker that is not scheduled delays at most one piece.
+   Results must not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
 
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
 typedef struct carnn__pool carnn__pool;
@@ -1903,9 +1904,9 @@ static long carnn__preemptions(void) {
 }
 
 /* Beside a busy process a worker is preempted for milliseconds, often within a piece that all
-   others wait for. Some tens of preemptions per second are usual; hundreds mean that there are more
-   threads than processors. The pool then does without one worker for a time, which doubles where
-   the same happens again soon. */
+   others wait for. Tens of preemptions per second are usual; hundreds mean that there are more
+   threads than processors. Then the pool goes without one worker for a time, which doubles if the
+   same happens again soon. */
 #define CARNN__WATCH 0.025       /* seconds between two looks */
 #define CARNN__PREEMPTIONS 300.0 /* per second: too many */
 #define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
@@ -2044,7 +2045,7 @@ typedef struct carnn__optimizer {
     size_t number;    /* in carnn__optimizers */
     size_t size;      /* of the store */
     float *moment[2]; /* (size) each, as many as the kind has */
-    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
+    double *partial;  /* one per CARNN__FLAT_PIECE; begins the block that also has the moments */
     double power_a, power_b; /* a^t and b^t after t steps */
 } carnn__optimizer;
 
@@ -2125,7 +2126,7 @@ enum { CARNN__REDUCE_A, CARNN__REDUCE_R, CARNN__REDUCE_GATES = 3 }; /* a; r, and
 typedef struct carnn__reduction {
     const carnn__packed *seq;
     size_t D;
-    int first, last;
+    int first, last;        /* is it the first layer, the last one? */
     const uint32_t *index;  /* (N) row of m for each row */
     const float *m;         /* (U, D) what is read */
     const float *Vm;        /* (U, D) V m + b */
@@ -2137,7 +2138,7 @@ typedef struct carnn__reduction {
     float *out;             /* (N, D) fw + bw; of the last layer (B, D) o */
     const float *dout;      /* gradient at out, of its shape */
     float *dgate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
-    float *dw, *dbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
+    float *dw, *dbias;      /* (B, 3 D), (B, 3) gradients at w and bias, by sequence */
     float *dk;              /* (N, D) gradient at V m + b, and at W q */
     float *dWq;             /* (B, D) of the first layer: sums of dk are added */
     float *dm;              /* (N, D) gradient at m of each row, added to */
@@ -2218,7 +2219,7 @@ typedef struct carnn__norm {
 /* The table of cells. It is the one place where a cell is added, which takes
 
      - an entry here;
-     - its functions on sixteen columns of a row (kernels of @@CELL);
+     - its two functions, on sixteen columns of a row (kernels of @@CELL);
      - golden values and equations in tests/test_cell.c (a cell without them is named there and
        checked by its gradients alone);
      - where a gate decides what is kept of a state, CARNN__UPDATE_GATE or CARNN__FORGET_GATE;
@@ -2227,12 +2228,12 @@ typedef struct carnn__norm {
    Options, gradient check, benchmark, model files and explanations follow from the entry:
 
      id, <functions>_forward and _backward, name, title,
-     number of gates projected from the input, of these with a bias, projected from the context,
-     projected from the hidden state, 1 if the latter has a bias of its own (else 0),
+     numbers of gates: all (projected from the input), with a bias, projected from the context,
+     projected from the hidden state; 1 if the last projection has a bias of its own (else 0),
      arrays of h floats on the tape,
      the gate whose bias does not start at 0, its initial value,
-     vectors of each gate where multiplicative integration replaces the sum of the projections, in
-     every gate: 4 (bias, alpha, beta1, beta2) or, of its simple form, 1 (bias); else 0,
+     vectors of each gate: where multiplicative integration replaces the sums of projections 4
+     (bias, alpha, beta1, beta2) or, in its simple form, 1 (bias); else 0,
      initial value of alpha, of the betas,
      flags
 
@@ -2292,9 +2293,10 @@ enum {
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
                                       in `reset` and in the last array of the tape; the cell has no
                                       c */
-    CARNN__UPDATE_GATE = 8,        /* gate 0 is an update gate u: 1 - u of a state is kept */
-    CARNN__FORGET_GATE = 16,       /* gates 0, 1 are an input gate i and a forget gate f: f of a
-                                      state is kept */
+    CARNN__UPDATE_GATE = 8,        /* gate 0 is an update gate u: a share 1 - u of a state is
+                                      kept */
+    CARNN__FORGET_GATE = 16,       /* gates 0, 1 are an input gate i and a forget gate f: a share f
+                                      of a state is kept */
     CARNN__ADDITIVE = 32,          /* h = A * h' + w * k, where k is the last gate or the input
                                       itself and no gate is computed from k: a weighted sum, which
                                       exact explanations need (carnn__cell_additive_step). With an
@@ -2372,9 +2374,9 @@ static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
-/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array is at array
-   + i h. Arrays that the cell lacks must not be read. Nothing is const, since the columns that are
-   left over (tail_open) are copied in and out through the same pointers. */
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array begins at
+   array + i h + j. Arrays that the cell lacks must not be read. Nothing is const, since columns
+   that are left over (tail_open) are copied in and out through the same pointers. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
@@ -2511,8 +2513,8 @@ static inline void carnn__start_row(float *c, const float *start, size_t n) {
     X(add, void, (const float *x, float *y, size_t n))                                             \
     /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
-    /* which row of x (rows, columns), the first being number `from`, the largest number of each   \
-       column is in; `sign` -1: the smallest one; the first of equal ones */                       \
+    /* per column the number, from `from` on, of the row of x (rows, columns) that has the largest \
+       number; `sign` -1: the smallest one; the first of equal ones */                             \
     X(choose_rows, void,                                                                           \
       (const float *x, size_t rows, size_t columns, size_t from, float sign, uint32_t *where))     \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
@@ -2573,7 +2575,7 @@ typedef struct carnn__kernels {
     carnn__range_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward, on columns */
 } carnn__kernels;
 
-/* What only training calls is in no table without it, so that a compiler leaves it out. */
+/* Without training its kernels are in no table, so that a compiler leaves them out. */
 #ifdef CARNN_NO_TRAIN
 #define CARNN__TRAIN_ONLY(x) NULL
 #else
@@ -2681,7 +2683,7 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
     return NULL;
 }
 
-/* The same, for whoever can report that there is none. */
+/* The same, with an error instead of NULL. */
 static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                                      carnn_error *error) {
     *k = carnn__simd_select(name);
@@ -3147,8 +3149,8 @@ static CARNN__INLINE carnn__v CARNN__V(scales)(const unsigned char *p, size_t ld
 }
 #undef CARNN__EIGHT
 
-/* Four rounds that put the halves of the rows between each other; columns 16 and on are in the high
-   half of a register. */
+/* Four rounds that interleave the halves of the rows; columns 16 and on are in the high half of a
+   register. */
 static CARNN__INLINE void CARNN__V(transpose_bytes)(const unsigned char *p, size_t ld,
                                                     unsigned char (*out)[CARNN__LANES]) {
     __m256i a[16], b[16];
@@ -3536,10 +3538,10 @@ static float CARNN__K(softmax)(float *row, size_t n) {
   m |strip|     |       | tile  |       |           one: C is then visited along its rows.
     +-----+-----+-------+-------+-------+
 
-   What becomes of B depends on its form and on the rows of A. They are few up to the rows of a tile
-   where B is (k, n), up to eight where it is (n, k) (with AVX-512 more, eight at a time; of blocks
-   of 8-bit weights up to four), and many from 96 on, if C has 128 columns and the engine a block of
-   memory:
+   How B is read depends on its form and on the rows of A. These are few up to the rows of a tile if
+   B is (k, n), up to eight if it is stored (n, k) (with AVX-512 more, eight at a time; for blocks
+   of 8-bit weights up to four). They are many from 96 on, if C has 128 columns and the engine a
+   block of memory:
 
      rows   B (k, n)                       B stored (n, k)                    packed before
      few    read in place                  transposed in registers, and       read in place
@@ -4160,9 +4162,9 @@ static size_t carnn__depth(const carnn__engine *e, size_t k) {
 }
 
 /* An engine of one thread, for products of few rows, on the caller's scratch (panel_size); it needs
-   no closing. scratch may be NULL where every product has a B that is packed, or at most
-   CARNN__DOTS_MOST rows, in blocks CARNN__BLOCKS_MOST, and a B that is stored (n, k). An engine
-   reads what was packed by engines of its panel_size alone. */
+   no closing. scratch may be NULL if in every product B is packed, or is stored (n, k) and has at
+   most CARNN__DOTS_MOST rows of A to multiply (blocks: CARNN__BLOCKS_MOST). An engine can only read
+   what engines of the same panel_size have packed. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch,
                                  size_t panel_size) {
     memset(e, 0, sizeof *e);
@@ -4502,7 +4504,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 typedef enum carnn__init {
-    CARNN__INIT_ZERO,    /* the gradient check draws in +-`scale`, where that is not 0 */
+    CARNN__INIT_ZERO,    /* in the gradient check: in +-`scale`, where that is not 0 */
     CARNN__INIT_UNIFORM, /* in +-`scale`; where that is 0, in +-sqrt(6 / (rows + columns)): Glorot
                             and Bengio 2010 */
     CARNN__INIT_NORMAL   /* mean 0, standard deviation `scale` */
@@ -4515,11 +4517,11 @@ typedef struct carnn__param {
     size_t offset; /* of the first weight in the arrays, in floats, a multiple of 16 */
     size_t block;  /* rows that are one matrix to the initialiser, as a gate's are; 0: all */
     carnn__init init;
-    float scale;
+    float scale;   /* of `init`; the initial value of the weights below */
     size_t set_from, set_count; /* weights that start at `scale`, as the bias of a forget gate */
     float memory; /* T of carnn__cell_remember, of the bias of a cell of set_count units; or 0 */
     int forgets;  /* that cell has a forget gate */
-    int statistic; /* what training counts, not learns: its gradient is always zero */
+    int statistic; /* training counts it and does not learn it: its gradient is always zero */
     int quantised; /* its weights are blocks of 8-bit numbers */
 } carnn__param;
 
@@ -4527,12 +4529,12 @@ typedef struct carnn__param {
 #define CARNN__CELL_PARAMS 16 /* a cell has fewer */
 
 typedef struct carnn__store {
-    carnn__param *item; /* (room) those that have room; with none the store only counts */
+    carnn__param *item; /* (room) the parameters; without room the store only counts */
     size_t room;
     carnn__param other; /* stands for those that have no room */
     size_t count;
-    size_t size; /* of the array in floats; each piece is padded to 16, one of floats with zeros */
-    size_t trained; /* so many of them, from the front, are trained */
+    size_t size; /* of the array in floats; each parameter is padded to 16, floats with zeros */
+    size_t trained; /* of these floats, so many from the front are trained */
     int fixed;      /* what is declared from now on is not trained */
     float *value;   /* (size) the weights */
 } carnn__store;
@@ -4589,14 +4591,14 @@ static inline carnn__matrix carnn__matrix_of(const carnn__store *store, size_t n
     return m;
 }
 
-/* Its rows from this one on. */
+/* The matrix of its rows from this one on. */
 static inline carnn__matrix carnn__matrix_from(carnn__matrix m, size_t row) {
     if (m.q) m.q += row * carnn__q8_row(m.columns);
     else m.w += row * m.columns;
     return m;
 }
 
-/* Its numbers [column, column + count) of a row, as floats. */
+/* Copies its numbers [column, column + count) of a row, as floats. */
 static void carnn__matrix_part(float *to, carnn__matrix m, size_t row, size_t column,
                                size_t count) {
     size_t end = column + count;
@@ -4723,7 +4725,7 @@ static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
 }
 
 #define CARNN__LEAST_MOMENT 1e-30f
-#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: no factor above 1e-18 makes it
+#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: no factor above 1.2e-18 makes it
                                          denormal */
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
