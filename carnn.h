@@ -4939,12 +4939,13 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
 /* =============================================================================================
    @@CELL   recurrent cells
 
-   A cell reads rows x_t (e), a context c (d) that is constant over a sequence, and its own last
-   state h_{t-1} (h). Its gates lie side by side, so that each of these is ONE product for all:
+   A cell reads inputs x_t (e), a context that is constant over a sequence, c (d), and its own state
+   of the step before, h_{t-1} (h). Its gates lie side by side: each of these is ONE product for
+   all.
 
-     px = x Wx^T + b    (input.weight, bias)  for all rows at once, before the loop over time
-     pc = c Wc^T        (context.weight)      for all sequences at once
-     ph = h_{t-1} Wh^T  (recurrent.weight)    at each step, in cells that read their state
+     px = x Wx^T + b    input.weight (gates h, e), bias   for all distinct inputs, before the steps
+     pc = c Wc^T        context.weight (gates h, d)       for all sequences, before the steps
+     ph = h_{t-1} Wh^T  recurrent.weight (gates h, h)     at each step, in cells that read it
 
    The rest of a cell is elementwise: two functions on sixteen columns of one row (carnn__lanes).
    `forward` makes h_t from px, pc and ph; `backward` makes dpx, dpc and dph from D, the gradient at
@@ -4953,8 +4954,8 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
    In the equations s is the logistic sigmoid, * is elementwise, x is x_t (e_m in Tran et al. 2018),
    h' and c' are the hidden and the cell state one step before (0 before the first, unless they are
    given), and a_g is the pre-activation of gate g: the sum of its projections. The context enters
-   only there, so c is always the cell state. A gate has one letter, u for the papers' g^u, and so
-   has the candidate, what gates let in: k or z. dy is the gradient of the loss at y.
+   only there: from here on c is the cell state. A gate has one letter, u for the papers' g^u, and
+   so has the candidate, what gates let in: k or z. dy is the gradient of the loss at y.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -5003,10 +5004,10 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
    mi-rnn-simple alpha is always 1, and beta1 and beta2 are 0: a = m * n + b (Eq. 6.2). Where h_0 is
    0 its first state is tanh(b), whatever the input.
 
-   Initial values of alpha, beta1, beta2 and b, as in the thesis: mi-rnn 2, 0.5, 0.5, 0 and mi-lstm
-   1, 0.5, 0.5, 0, those of text8 (section 6.3.2), mi-gru 1, 1, 1, 0 (section 6.3.4). The thesis has
-   1, 1, 1, 0 also for mi-lstm on the Hutter Prize text and in reading (6.3.2, 6.3.5), and searches
-   those of mi-rnn on Penn Treebank characters; here a cell has one set for all data. */
+   Initial values of alpha, beta1, beta2 and b are those of the thesis: mi-rnn 2, 0.5, 0.5, 0 and
+   mi-lstm 1, 0.5, 0.5, 0 (text8, section 6.3.2), mi-gru 1, 1, 1, 0 (6.3.4). It has 1, 1, 1, 0 also
+   for mi-lstm on the Hutter Prize text and in reading (6.3.2, 6.3.5), and searches those of mi-rnn
+   on Penn Treebank characters; here a cell has one set for all data. */
 
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     vec a = get(r, r->px, g), slope;
@@ -5069,13 +5070,14 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
      u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
 
-   nCARNN's gates read c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
-   sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1). ncarnn-free reads no c (Eq. 11).
+   The gates of nCARNN read the context, h' and x, those of iCARNN the context and x; both have the
+   linear candidate k = W x + b. sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1).
+   ncarnn-free reads no context (Eq. 11).
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
-   compute them again in backward, which costs less than memory for them. */
+   Gates: u, f, k. Cells that read h' keep u and f on the tape, since ph is lost after the step. The
+   others compute them again in backward, which costs less than memory for them. */
 
 static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
     return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
@@ -5162,8 +5164,8 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
 }
 
 /* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
-   Tran et al. 2018, Eq. 1 (Zhang 2019, Eq. 2.11 to 2.16), with the gates of input i, forgetting f
-   and output o and the candidate z:
+   Tran et al. 2018, Eq. 1 (Zhang 2019, Eq. 2.11 to 2.16), with the input gate i, the forget gate f,
+   the output gate o and the candidate z:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
 
@@ -5174,7 +5176,7 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
    the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. In a normalised cell h
-   reads BN(c): r->tanh_c is its tanh, and dc has already what D brings through it.
+   reads BN(c): r->tanh_c is its tanh, and dc already includes what comes from D through it.
 
    Gates: i, f, o, z. Tape: i, f, o, z, c. */
 
@@ -5213,7 +5215,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
    weights of u have the other sign. mi-gru, which the thesis does not print, is gru with
    multiplicative integration in all three gates.
 
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D plus what comes through the products;
    gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
 
    Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
@@ -5292,7 +5294,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
                                     multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
-     faded(x)                       of a gradient that is written to dph: 0 where it is nearly 0
+     faded(x)                       a gradient to write to dph: 0 where x is nearly 0
 
    forward writes r->out and its part of the tape; it may run twice on the same columns, so it does
    not change what it reads. backward gives each gate its gradient once, to gate_back or to dpx, dph
@@ -5313,11 +5315,11 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 /* --- the linear recurrence by itself ------------------------------------------------------------
    y_t = A_t * y_{t-1} + Z_t over one sequence, so long that threads share its steps instead of its
    columns. A block of steps is linear in the state before it: its last state is end + product *
-   before, where `end` is what it gives from 0, and `product` that of its factors. So (1) all blocks
-   run from 0 side by side, (2) the states between blocks are computed one after the other, (3) each
-   block adds the state before it, times the factors so far, to its steps. Backward is the same in
-   reverse, see carnn_recurrence. Blocks have a fixed length, so threads change no bit. Bound by
-   memory. */
+   before, where `end` is what it gives from 0, and `product` that of its factors. So (1) the blocks
+   run side by side, the first from y0, the others from 0, (2) the states between blocks are
+   computed one after the other, (3) each block adds the state before it, times the factors so far,
+   to its steps. Backward is the same in reverse, see carnn_recurrence. Blocks have a fixed length,
+   so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
@@ -5424,9 +5426,9 @@ static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
    order of the rows; columns are independent: threads share them.
 
    A column whose variance is 0, as where all texts have the same word, is a constant:
-   BN(v)_i = shift, dv_i = 0. (By the formula dv_i would cancel only where rows are summed, and in
-   texts that begin alike grow by gain / sqrt(eps) with each step until it overflows. With the
-   population v - mean would grow so, as its means are those of earlier weights.) */
+   BN(v)_i = shift, dv_i = 0. (The dv_i of the formula cancel only in a sum over rows; in texts that
+   begin alike they would grow by gain / sqrt(eps) with each step until they overflow. So would
+   v - mean with the population, whose means are those of earlier weights.) */
 
 #define CARNN__NORM_EPSILON 1e-5f
 
@@ -5557,8 +5559,8 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
 }
 
 /* The last columns of a row, j .. j + n - 1, may be fewer than sixteen. They are copied into a row
-   of sixteen with zeros behind them, `wide`, whose arrays lie in `room`, and what the cell has
-   written there is copied back: so a cell knows only whole vectors, and its code is there once. */
+   of sixteen with zeros behind them, `wide`, with its arrays in `room`, and what the cell writes is
+   copied back: so a cell knows only whole vectors, and its code is there once. */
 typedef struct CARNN__K(tail) {
     size_t h, j, n;
     float *room; /* for the next array; NULL: copies back */
@@ -5726,9 +5728,9 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
     return number;
 }
 
-/* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser; vectors (gates h): alpha, beta1, beta2 in this
-   order behind the bias.
+/* Declares the weights: input (gates h, e), bias (bias gates h), context (context gates h, d),
+   recurrent (recurrent gates h, h) and its bias (recurrent gates h), each gate a matrix of its own
+   to the initialiser; vectors (gates h) alpha, beta1, beta2 in this order behind the bias.
 
    Matrices of all cells begin in Glorot's range, as Tran et al. 2018 do not say how theirs begin.
    Papers that do say it begin otherwise: GRUs with orthogonal matrices (Kadlec et al. 2016, section
@@ -5890,15 +5892,15 @@ static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, con
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
     size_t first, gates;        /* the gates that it makes: number of the first, how many */
-    float *weight[2], *back[2]; /* Wh, packed for h' Wh^T and for dph Wh; Wk of a skip connection.
-                                   weight NULL: it is read as it is */
+    float *weight[2], *back[2]; /* of Wh, and of Wk of a skip connection: packed for h' W^T, and for
+                                   dph W. weight NULL: it is read as it is */
 } carnn__cell_product;
 
 /* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
    aligned with a row x of the other text, its state k = h_t is replaced, before the next step reads
    it, by
 
-     g = s(a + W k)      h = k + g * (x - k)      a: of the sequence, W_H H_X + b in the paper
+     g = s(a + W k)      h = k + g * (x - k)      a: one for the sequence, W_H H_X + b in the paper
 
    Backward, D the gradient at h: da = D * (x - k) * g (1 - g), dx += D * g,
    dk = D * (1 - g) + W^T da. What a step carries beside h stays as it is. */
@@ -6327,7 +6329,7 @@ static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_
     memset(dh, 0, count * sizeof(float));
 }
 
-/* Step t, or the stage r->scan.stage of it; last: no other stage follows. */
+/* Step t, or its stage r->scan.stage; `last`: that is the last stage. */
 static void carnn__cell_step(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
     if (r->products) carnn__cell_recur(r, e, t);
     if (r->cell->normal) carnn__norm_products(r, e, t);
@@ -6336,7 +6338,7 @@ static void carnn__cell_step(carnn__cell_run *r, carnn__engine *e, size_t t, int
     if (r->gate && last) carnn__gate_forward(r, e, t);
 }
 
-/* The same in reverse order, for the gradients. */
+/* The same in reverse order, for the gradients: the last stage comes first. */
 static void carnn__cell_step_back(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
     if (r->gathers && last) carnn__cell_gather(r, e, t);
     if (r->gate && last) carnn__gate_backward(r, e, t);
@@ -6551,8 +6553,8 @@ static int carnn__cell_is_additive(size_t kind) {
     return (carnn__cells[kind].flags & CARNN__ADDITIVE) != 0;
 }
 
-/* w, A, k and the part of k that is a bias, after a forward pass: of column j of the packed row
-   `row`, which is of the sequence of rank b and reads the input `slot`. Returns 0 where the cell is
+/* After a forward pass w, A, k and the bias that is in k: of column j of the packed row `row`,
+   which belongs to the sequence of rank b and reads input number `slot`. Returns 0 if the cell is
    not additive. */
 static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
                                      size_t j, double *w, double *A, double *k, double *bias) {
@@ -6745,7 +6747,7 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
 /* --- dropout ------------------------------------------------------------------------------------
    Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
    times itself. The mask is a function of the key and the place, so backward draws the same one
-   again and no thread can change it: each random number serves four values, 16 bits for each. */
+   again and no thread can change it. Each random number serves four values, 16 bits for each. */
 
 #define CARNN__DROPS 64 /* values of one draw: reading what has just been written would wait */
 
@@ -6915,15 +6917,15 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
      the queries of the next layer are fw_t + bw_t
 
    a, r and r' are numbers, not vectors. Before the first step fw is 0, behind the last bw. The last
-   layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1}, and its output is the last h. Backward of a
-   scan with the gate r, where F is the gradient that reaches fw_t from its step and from the one
+   layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1}, and its output is the last h. Backward through
+   the scan with r, where F is the gradient that reaches fw_t from its own step and from the step
    after:
 
      da_t = F . (r_t k_t - fw_{t-1})   dr_t = a_t F . k_t
      dk_t = a_t r_t F                  dfw_{t-1} = (1 - a_t) F
 
-   and so of bw with r' and bw_{t+1}; da_t and dk_t are the sums over both scans. Then
-   d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
+   and likewise for bw with r' and bw_{t+1}; da_t and dk_t are the sums over both scans. Then
+   d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and for each gate, with ds before its sigmoid,
    dw += ds q_t * m_t, dq_t += ds w * m_t, dm_t += ds w * q_t.
 
    M is 1 at least: a history begins with $start. Bound by reading and writing the rows. */
@@ -7127,14 +7129,14 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
    Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
    compared by their parallel and orthogonal parts, or directly; the words are summed up:
 
-     s_i = x_i . a_i / a_i . a_i     p_i = s_i a_i     o_i = x_i - p_i     f = sum_i w_i [p_i; o_i]
-     direct: s_i = 1                                                       f = sum_i w_i o_i
+     s_i = (x_i . a_i) / (a_i . a_i)   p_i = s_i a_i   o_i = x_i - p_i   f = sum_i w_i [p_i; o_i]
+     direct: s_i = 1                                                     f = sum_i w_i o_i
 
    Backward, with the halves of df and t = df_p - df_o (direct: t = -df_o, ds_i = 0):
 
      dw_i = s_i a_i . t + x_i . df_o          ds_i = w_i a_i . t
-     dx_i = w_i df_o + ds_i a_i / a_i . a_i
-     da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
+     dx_i = w_i df_o + ds_i a_i / (a_i . a_i)
+     da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / (a_i . a_i)
 
    Where a_i is shorter than 1e-6, its square counts as the constant 1e-12. Bound by reading x and a
    twice from the cache. */
@@ -7251,7 +7253,7 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
 }
 
 /* --- alignment of two sentences -----------------------------------------------------------------
-   Each word of one sentence, x (m, D), gets a mean of the words of the other one, y (n, D):
+   Each word of one sentence, x (m, D), gets a weighted mean of the words of the other, y (n, D):
 
      M = x y^T  (m, n)     E = softmax of the rows of M     a = E y  (m, D)
      dE = da y^T    dM = E * (dE - row sums of E * dE)    dx += dM y    dy += dM^T x + E^T da */
@@ -7284,8 +7286,8 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
 }
 
 /* --- cosine -------------------------------------------------------------------------------------
-   S = x . y / |x| |y|; dx += dS (y / |x| |y| - S x / |x|^2), and so for y. Where one of them is
-   0, or so short that the square of its length is no normal float, S is 0 and constant. */
+   S = x . y / (|x| |y|); dx += dS (y / (|x| |y|) - S x / |x|^2), and likewise dy. Where one of them
+   is 0, or so short that the square of its length is no normal float, S is 0 and constant. */
 
 /* |x| |y| from the squares; 0 where S is 0. */
 static float carnn__cosine_lengths(float xx, float yy) {
