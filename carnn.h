@@ -11826,9 +11826,9 @@ CARNN_API void carnn_book_free(carnn_book *book) {
 /* =============================================================================================
    @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
 
-   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
-   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
-   integers and in O(nodes * edges) time. A graph is one block of memory.
+   Two measures are ratios of length (edges) and delay of cycles, the third is that of a path. Delay
+   / length is the mean of the delays of a cycle's edges: Karp's algorithm finds cycles of extreme
+   mean exactly, in integers and in O(nodes * edges) time. A graph is one block of memory.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -12073,8 +12073,8 @@ static int carnn__mean_less(carnn__mean x, carnn__mean y) {
     return x.sum * y.count < y.sum * x.count;
 }
 
-/* The least weight (sign * delay) of walks of k edges to every node, within components and from
-   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
+/* Sets now to the least weight (sign * delay) of walks of k edges to every node, which stay in a
+   component and begin at its first node, from those of k - 1 edges (NULL: k is 0). */
 static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
                               int64_t *now) {
     const carnn_graph *g = w->graph;
@@ -12147,10 +12147,10 @@ static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *p
     for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
 }
 
-/* A cycle of component c with the least mean, sum / count, of sign * delay. With the weights
-   count * sign * delay - sum of edges it adds up to 0, and others to 1 or more. With (N + 1) times
-   these weights, less 1, only such cycles are negative (a cycle without repetition has N edges at
-   most), and w->via leads back to one from a node that the N-th sweep changes. */
+/* A cycle of component c with the least mean, sum / count, of sign * delay. With the edge weights
+   count * sign * delay - sum it adds up to 0, other cycles to 1 or more. With N + 1 times these
+   weights, less 1, only such cycles are negative (a cycle without repetition has N edges at most),
+   and w->via leads back to one from a node that the N-th sweep changes. */
 static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
                                carnn_graph_value *value) {
     carnn__mean mean = w->mean[sign < 0][c];
@@ -12411,7 +12411,7 @@ CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, 
 
 #endif
 /* =============================================================================================
-   @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
+   @@MODEL   a model, its work on data, the entry of a task; words and choices of a new model
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -12430,8 +12430,8 @@ struct carnn_model {
     void *block;              /* aligned memory that holds params.value: the array itself, or the
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
-    size_t vector_words;      /* how many of these, the last ones, only the word vectors have */
-    size_t vectors_found;     /* of a new model: how many of the others have a word vector */
+    size_t vector_words;      /* the last so many of these words only the word vectors have */
+    size_t vectors_found;     /* of a new model: how many of the other words have a vector */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
@@ -12486,7 +12486,7 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* The floats of parameter `number`: all parameters have them in training, then those that are not
+/* The floats of parameter `number`. In training all parameters have them, else those that are not
    rounded to 8 bits (carnn__param_shrinks). */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
@@ -12548,18 +12548,18 @@ typedef struct carnn__plan {
 /* --- the entry of a task ---------------------------------------------------------------------- */
 
 /* An item has two sizes, which add up over a batch. The first counts the rows that are read, the
-   second what else of the batch takes memory by its size: entries of matrices of words by words
-   (answer), words of a question (cloze), of the piece before (lm), of neighbours (skip-thought). */
+   second what else takes memory in a batch: entries of matrices of words by words (answer), words
+   of a question (cloze), of the piece before (lm), of neighbours (skip-thought). */
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
-    size_t piece;              /* items of a piece, at most, whose first text is the same; SIZE_MAX:
+    size_t piece;              /* most items of a piece, which have the same first text; SIZE_MAX:
                                   all of a group, whatever their sizes; 0: one, which is shuffled by
                                   itself, whatever group it is of */
-    size_t size[CARNN__SIZES]; /* of a batch; where a piece is larger, the limit is its size, also
-                                  of the other batches. 0: no limit */
-    size_t rows_per_example;   /* not 0: the limit of both is this, or the length of chunks if that
-                                  is more, times the examples of a batch */
+    size_t size[CARNN__SIZES]; /* most of a batch, or the largest piece if that is larger. 0: no
+                                  limit */
+    size_t rows_per_example;   /* not 0: both limits are this, or the length of chunks if that is
+                                  more, times the examples of a batch */
 } carnn__limits;
 
 typedef struct carnn__metric {
@@ -12586,8 +12586,8 @@ struct carnn__task {
     const carnn__role *roles;
     /* model */
     const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    const char *defaults;        /* of options, "cell=gru hidden=24", but not of the optimiser; lr
-                                    is that of Adam */
+    const char *defaults;        /* values of options, "cell=gru hidden=24", not of the optimiser;
+                                    lr is that of Adam */
     void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) further defaults, which
                                                                         depend on what is chosen */
     const char *choices_key;     /* (*) the name of its choices in a model file */
@@ -12611,13 +12611,13 @@ struct carnn__task {
     /* (*) the sizes of an item, asked for before `parts` runs; NULL: its rows, and 0 */
     void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]);
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
-    /* (*) what the target of an item has to be ("a number"), where it is something else; else NULL.
+    /* (*) what the target of an item ought to be ("a number"), if it is something else; else NULL.
        Not asked where items are only to be predicted */
     const char *(*expects)(const carnn__work *work, size_t item);
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
     /* (*) NULL: `loss` reports predictions. Also called while memory is counted, for the kind and
-       the number of parts: then there are no texts yet */
+       the columns of the logits: then there are no texts yet */
     carnn__logits (*output)(const carnn__work *work);
     /* (*) returns the summed loss of a batch; adds examples and metrics, not the loss, to tally;
        with work->g sets the d of the logits, to the gradient of the mean. NULL: cross entropy */
@@ -12713,7 +12713,7 @@ static void carnn__option_default(carnn_model_desc *model, size_t number, double
     if (model->option[number] == 0.0) model->option[number] = value;
 }
 
-/* Which choice a name's option is, from 0; SIZE_MAX: none. */
+/* Which choice an option that is a name has, from 0; SIZE_MAX: none. */
 static inline size_t carnn__chosen(const carnn_model *model, size_t number) {
     return (size_t)model->desc.option[number] - 1;
 }
@@ -12919,10 +12919,11 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
    @@BATCH   a data set as a model reads it: token lists, targets, batches; running text
 
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
-   model's number of every target, and the PIECES that batches are made of. A piece is some
-   consecutive items of one group, all of them where they fit. A batch is some pieces, those of a
-   group one after the other; groups are shuffled anew for every epoch. TEXTS are the texts of a
-   batch in reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct word is one
+   model's number of every target, and the PIECES that batches are made of. A piece is consecutive
+   items of one group with the same first text, as many as carnn__limits allows. A batch is some
+   pieces, those of a group one after the other; groups are shuffled anew for every epoch. TEXTS are
+   the texts of a batch in reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct
+   word is one
    INPUT of the batch, looked up and projected once; a row of numbers is an input of its own. Only
    the recurrent layer packs rows by time (@@SEQ).
    ============================================================================================= */
@@ -13273,8 +13274,8 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
     return CARNN_OK;
 }
 
-/* Bounds on the sizes of a batch, whatever the order of the pieces; carnn__net_batches keeps those
-   of most_size. */
+/* Bounds on the sizes of a batch, whatever the order of the pieces; carnn__net_batches keeps within
+   most_size. */
 static void carnn__corpus_most(carnn__work *work) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
