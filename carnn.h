@@ -13678,7 +13678,7 @@ static void carnn__embed_fixed(carnn__plan *p, carnn__embed *m) {
                                     CARNN__INIT_ZERO, 0.0f);
 }
 
-/* Number j of all rows of a data set, one after the other. */
+/* Number j of a data set, whose rows lie one after the other. */
 static double carnn__number_at(const carnn_dataset *data, size_t j) {
     return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
 }
@@ -13733,8 +13733,8 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* The standard deviation and the mean of n numbers of a data set: `from`, from + step, .. One can
-   divide by it: it is 1 where all are the same, not what rounding the mean leaves. */
+/* The standard deviation and the mean of n numbers of a data set: `from`, from + step, .. Where all
+   are the same it is 1, not what rounding the mean leaves: one can divide by it. */
 static double carnn__deviation(const carnn_dataset *data,
                                double (*at)(const carnn_dataset *data, size_t j), size_t from,
                                size_t step, size_t n, double *mean) {
@@ -14130,9 +14130,9 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    A cell whose candidate is its input (scarnn, carnn-low) reads P x where inputs have another size
    than h: "project", without a bias, common to both directions and to all bases of a layer.
 
-   Dropout is on what layers read; each base has a mask of its own, but in the first layer of heads
-   that drop words before it (lm, pair). `--normalise batch`: batch normalisation of the cells over
-   all texts of a batch (@@CELL); a task may add further choices. */
+   Dropout is on what layers read; each base has a mask of its own, except in the first layer of
+   heads that drop words before it (lm, pair). `--normalise batch`: batch normalisation of the cells
+   over all texts of a batch (@@CELL); a task may add further choices. */
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
@@ -14266,8 +14266,8 @@ typedef struct carnn__rnn_input {
    The value of the output is a(t). But if its only edge is of delay 0 and from a hidden node, it is
    the value of that node: the part that reads the output has a matrix of its own.
 
-   Initial U_e of an edge from a hidden node are in the range of carnn__recurrent_range, n being the
-   edges from hidden nodes to v, and 1 for an edge whose delay is above 1.
+   An edge from a hidden node has an initial U_e in the range of carnn__recurrent_range, where n is
+   the number of edges from hidden nodes to v, or 1 if its delay is above 1.
 
    Backward, with steps and nodes in the reverse order: the cell computes da_v(t) from dval_v(t);
    then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
@@ -15067,7 +15067,7 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
 
    u (U, in)   x (R, D)   v (S, kinds D)
 
-   The context c of a cell that has one is the position encoding of the text itself, or, with
+   The context c of a cell that reads one is the position encoding of the text itself or, with
    context.other, of the other text of its pair. */
 
 typedef struct carnn__layers {
@@ -15232,7 +15232,7 @@ static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
 }
 
 /* --- last states --------------------------------------------------------------------------------
-   c (B, h), by rank in `to`: the last state that the same sequence has in `from`, whose states (N,
+   Row b of c (B, h), for the sequence of rank b in `to`: its last state in `from`, whose states (N,
    h) are packed; the parameter `learned` (h) if it is empty there, or `from` is NULL. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__packed *from,
@@ -17051,7 +17051,7 @@ static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, s
 
 /* --- choices: cross entropy, and how many are right ------------------------------------------ */
 
-/* Label smoothing: the share of the target that one of n outcomes has, which by itself is p. */
+/* Label smoothing: the target probability of one of n outcomes, which is p without smoothing. */
 static double carnn__smoothed(const carnn__work *work, double p, size_t n) {
     return p * (1.0 - work->smoothing) + work->smoothing / (double)n;
 }
@@ -17320,9 +17320,9 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
     return sum;
 }
 
-/* Pairwise hinge loss. The loss of a right item p is the mean over wrong items n of its piece of
-   max(0, margin - z_p + z_n), or the largest of these terms; where there are more than six n, over
-   six that the key draws, with replacement. */
+/* Pairwise hinge loss. The loss of a right item p is the mean of max(0, margin - z_p + z_n) over
+   the wrong items n of its piece, or the largest of these terms. Of more than six n the key draws
+   six, with replacement. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
@@ -17465,7 +17465,7 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
     }
 }
 
-/* Of a text that is probed, the last row alone has a loss. */
+/* In a text that is probed only the last row has a loss. */
 static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_t rows) {
     size_t i;
     for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__UNSCORED;
@@ -18104,7 +18104,7 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
    @@SESSION   prediction one example at a time, and explanation
 
    A session works on batches of one item, whose texts come from the caller. One block of memory
-   holds the head's parts and what the task keeps from one example to the next. An ensemble is a
+   holds the head's parts and what the task keeps from one example to the next. An ensemble has a
    session for each of its members, in the same block; the first of them speaks for all:
 
      member 0   hear ..   read -> logits --+
@@ -18387,9 +18387,9 @@ static void carnn__explain_states(carnn_session *s, const carnn__rnn *m, size_t 
 }
 
 /* --- explanation of two texts -------------------------------------------------------------------
-   A model compares the vectors v of two texts. The share of a word is the part of v . v that its
-   state makes, v that of its own text. Where v is a maximum, these are the columns whose maximum is
-   at this word; where v is a mean or a weighted sum, what the word adds to it. */
+   A model compares the vectors v of two texts. The share of a word is the part of v . v that comes
+   from its state, where v is that of its own text. If v is a maximum, these are the columns whose
+   maximum is at this word; if v is a mean or a weighted sum, what the word adds to it. */
 
 /* What row r adds to v . v of the text; *weight: its weight in a sum, NULL: v is pooled. */
 static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
@@ -18887,7 +18887,8 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
     return status;
 }
 
-/* Predicts from the leaves of a tree: by itself, so that no other line takes as much stack. */
+/* Predicts from the leaves of a tree: a function of its own, whose stack other lines do not
+   need. */
 static CARNN__NOINLINE carnn_status carnn__session_tree(carnn_session *s, carnn_text tree,
                                                         size_t top, carnn_prediction *prediction,
                                                         carnn_error *error) {
