@@ -21978,7 +21978,7 @@ static const carnn__task carnn__lm_task = {
      cosine   score = cosine: the ranking model of Tay et al. 2018 without attentive pooling
 
    ca and cosine pool by the maximum over the words. With --pooling attention the text that is read
-   second becomes the sum of its words by additive attention; the query is the other one's maximum.
+   second becomes the weighted sum of its words, by additive attention to the other one's maximum.
 
    Dropout is on [E_i; overlap] (of an RCRN on what each of its RNNs reads), between layers, and on
    f.
@@ -22624,17 +22624,18 @@ static const carnn__task carnn__classify_task = {
      z = W2 (two highway layers of W1 f + b1) + b2         W1 (h, 16h)   W2 (K, h)   z (K)
      loss = -log softmax(z)[class]; of grades see carnn__grades (@@LOSS)
 
-   The context c of a cell that has one is the position encoding of the other sentence's u_j divided
-   by their number: each sentence is read in the light of the other. Other cells read it by itself.
+   The context c of a cell that reads one is the position encoding of the other sentence's u_j
+   divided by their number: each sentence is read in the light of the other. Other cells read it by
+   itself.
 
    --model manhattan: z are logits from the similarity S of s1 and s2 (@@MATCH), without f. Of two
    classes the one whose name sorts last has the probability S; the mean grade is 1 + (K - 1) S.
 
    --alignment overlap or file is CA-RNN (Chen et al. 2018; context alignment, @@MATCH): states of
-   the second sentence are mixed with those of the first at words that are aligned, with --direction
+   the second sentence are mixed with those of the first at words that are aligned; with --direction
    r2l the other way round. H_X is the maximum over the one that is read first. There is no context.
    --pooling attention: s of the sentence that is read second is the sum of its x_i by additive
-   attention, s of the other one their maximum; s (2h)   f (8h)   W1 (h, 8h).
+   attention, s of the other one is the maximum of its x_i; s (2h)   f (8h)   W1 (h, 8h).
 
    Dropout is on [E w_i; overlap], between layers, and on f.
    ============================================================================================= */
@@ -22896,9 +22897,9 @@ static const carnn__task carnn__pair_task = {
      loss = -log P(answer)                                                            (Eq. 3)
 
    The prediction is the candidate with the largest P, the first of equal ones. An answer that is
-   not in the text has no loss to learn, and counts as wrong.
+   not in the text has P = 0: it has no loss to learn, and counts as wrong.
 
-   The other models compare the embeddings of the candidates with a vector y (e). Their loss is the
+   The other models compare the embeddings of all candidates with a vector y (e). Their loss is the
    cross entropy of P(c) = softmax_c(E c . y):
 
      --model attentive   y = tanh(W3 [r; g]), r = sum_i s_i f_i with additive attention (@@MATCH)
@@ -27039,7 +27040,7 @@ static double carnn__training_loss(const carnn__training *t) {
     return scores.loss;
 }
 
-/* That of the moment when the part `done` (0 to 1) of an epoch, counted from 0, is over. */
+/* The rate when the part `done` (0 to 1) of an epoch, counted from 0, is over. */
 static double carnn__learning_rate(const carnn__training *t, uint64_t epoch, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)epoch + done) / (double)d->epochs;
