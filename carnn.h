@@ -34,8 +34,7 @@
    web page, a microcontroller, ranking sentences, a language model that scores and generates,
    gestures read row by row, a task and a cell of your own.
 
-   CONTENTS: search for the tag. Each part relies only on those above it, except that @@DATA asks
-   @@TASKS for the reader and the options of a task.
+   CONTENTS: search for the tag. Each part relies only on those above it, @@DATA also on @@TASKS.
 
        (declarations)  what a program can call: read this first
        @@BASE    status, allocator, arena, random numbers, clock, threads
@@ -87,8 +86,7 @@
 
        reader    a function that makes a record of a line, with carnn__record_text, carnn__cut,
                  carnn__trim, carnn__says_something, carnn__unexpected (@@TEXT, @@DATA)
-       roles     what the texts of an example are, each with a tokeniser; the words of a role with
-                 `labels` are the model's choices
+       roles     of the texts of an example, each with a tokeniser; those with `labels` name choices
        options   declared by CARNN__OPTION_WHOLE, _REAL, _CHOICE, read by carnn__option_whole,
                  carnn__option, carnn__chosen; `defaults` has values, "cell=gru epochs=60". Names of
                  shared options and of keys of model files (words, labels, seed, ..) are taken
@@ -371,7 +369,7 @@ typedef struct carnn_probe {
 typedef struct carnn_progress carnn_progress;
 /* Called between batches, at most every 0.1 seconds, and after every epoch, with a report that is
    valid during the call only. A result other than 0 writes the checkpoint and stops the training
-   with CARNN_ERR_STOPPED. Do not use or save the model in the call: it is between two states. */
+   with CARNN_ERR_STOPPED. Do not use or save the model in the call: its training goes on. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -386,9 +384,8 @@ typedef struct carnn_train_desc {
     double clip;           /* bound on the global norm of the gradient; CARNN_NONE: no bound */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
-    double average;        /* decay per step of an exponential moving average of the weights (less
-                              in the first steps), which is scored and kept in their place;
-                              CARNN_NONE: no average */
+    double average;        /* decay per step (less at first) of a moving average of the weights,
+                              which is scored and kept in their place; CARNN_NONE: there is none */
     int64_t patience;      /* epochs without a better validation score before training stops;
                               CARNN_NONE: no limit */
     int64_t threads;       /* up to 1,024; 0: as many as there are processors */
@@ -414,8 +411,7 @@ typedef enum carnn_option_kind {
 typedef enum carnn_option_place {
     CARNN_OPTION_OF_MODEL,    /* a field of carnn_model_desc */
     CARNN_OPTION_OF_TRAINING, /* a field of carnn_train_desc */
-    CARNN_OPTION_OF_TASK      /* an entry of carnn_model_desc.option: a number, or of a NAME 1 +
-                                 which choice; of a TEXT a field of carnn_model_desc */
+    CARNN_OPTION_OF_TASK      /* in carnn_model_desc.option; a NAME: 1 + which; a TEXT: a field */
 } carnn_option_place;
 
 typedef struct carnn_option {
@@ -487,8 +483,8 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 /* --- data sets -------------------------------------------------------------------------------- */
 
 /* A data set holds what files in one of the published formats say: texts, or rows of numbers
-   (signal). carnn_task_data() names the formats of a task, data/TASKS.md explains them. A data set
-   knows nothing of a vocabulary and can be shared between models and threads. */
+   (signal). carnn_task_data() names a task's formats, data/TASKS.md explains them. Data sets
+   have no vocabulary and can be shared between models and threads. */
 
 /* Further files of images (signal). */
 typedef struct carnn_images_desc {
@@ -534,9 +530,8 @@ CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ...; one
                                    without an example at the end of a file is one, too */
 
-/* The format, "COARSE:fine text", that was found by the first source that shows it, in tasks whose
-   formats are told apart by the lines (classify, and cloze for a folder of question files); NULL in
-   other tasks, and where no line shows it. */
+/* The format, "COARSE:fine text", of the first source that shows it, in tasks whose lines tell
+   formats apart (classify, and cloze for a folder of question files); else NULL. */
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* The texts of an example, without blanks at their ends; NULL past the last one. dialog: all
@@ -903,9 +898,9 @@ typedef struct carnn_session_desc {
                           are forgotten, $start first [as many as the longest history in the
                           training data; 1024 where the model file does not have that number];
                           more than 1024 count as 1024 */
-    size_t words;      /* pair, answer, tasks of your own without session_words: how many words of a
-                          text are read, from the first on [512]; more than 512 count as 512; memory
-                          for alignments grows with the square */
+    size_t words;      /* pair, answer, tasks of your own without session_words: the first words of
+                          a text that are read [512; no more than that]; memory for alignments grows
+                          with the square */
     void *memory;      /* carnn_session_size bytes, aligned to 64, which the caller frees; NULL: the
                           session takes and frees memory of the model's allocator */
 } carnn_session_desc;
@@ -935,6 +930,7 @@ typedef struct carnn_text { /* of an example */
 
 /* Predicts an example from its texts. The first words of each are read, at most as many as in
    brackets:
+
      dialog        what the user says [1,023], after what the session has heard, which does not
                    change
      lm            a sentence [all], whose context is the one before (none after a reset)
@@ -951,8 +947,8 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
 
-/* Another part of the last prediction, in tasks that label every word of a text; there are
-   prediction->parts. If that is 1, carnn_session_predict has reported it already. */
+/* Another part of the last prediction, which has prediction->parts (of a text whose words are
+   labelled); a single one carnn_session_predict has reported already. */
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
@@ -1073,11 +1069,11 @@ typedef struct carnn_explanation {
 /* Explains the last prediction or reply, if nothing has been heard since: contributions in reading
    order, at most `count` into out[]; none if nothing has been predicted.
 
-     dialog        one for each utterance that was read, to the logit of the best reply. Beside the
-                   states it has what the weights of words (@@SPOKEN, M) give more than if nobody
-                   had said them, for words that the speaker who counts said there first. Of gated
-                   hops only attention is told, and all of the logit is the rest. Models without a
-                   cell do not read what the user says now, but ask it: what it adds is in the rest
+     dialog        one for each utterance that was read, to the logit of the best reply, and what
+                   the weights of words (@@SPOKEN, M) give more than if nobody had said them, for
+                   words that the speaker who counts said there first. Of gated hops only attention
+                   is told, and all of the logit is the rest. Models without a cell do not read what
+                   the user says now, but ask it: what it adds is in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -1386,9 +1382,8 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
 #define CARNN__PRINTF(format_at, first)
 #endif
 
-/* Fills `error`, which may be NULL, and returns `code`. Control characters, which names of files
-   may have (in UTF-8 also U+0080 to U+009F), become ?: a terminal that shows the message would
-   obey. */
+/* Fills `error`, which may be NULL, and returns `code`. Control characters in names of files (in
+   UTF-8 also U+0080 to U+009F) become ?, as a terminal would obey them. */
 CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
@@ -1741,18 +1736,18 @@ static inline void carnn__spin(void) {
 }
 
 /* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. That takes
-   some hundred turns; their number is bounded for a clock that stands still. */
-#define CARNN__SPIN_TURNS 10000
+   some hundred rounds; their number is bounded for a clock that stands still. */
+#define CARNN__SPIN_ROUNDS 10000
 static int carnn__pool_spin(volatile long *word, long least) {
     double start = carnn__clock();
-    int turns = 0;
+    int rounds = 0;
     do {
         int i;
         for (i = 0; i < 16; i++) {
             if (carnn__get(word) >= least) return 1;
             carnn__spin();
         }
-    } while (++turns < CARNN__SPIN_TURNS && fabs(carnn__clock() - start) < CARNN__SPIN);
+    } while (++rounds < CARNN__SPIN_ROUNDS && fabs(carnn__clock() - start) < CARNN__SPIN);
     return 0;
 }
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
@@ -2076,7 +2071,7 @@ static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
 }
 
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
-typedef struct carnn__encoder {
+typedef struct carnn__encoding {
     size_t texts, D;       /* rows of out; D columns */
     const uint32_t *which; /* (texts) the text of each row; NULL: row i has text i */
     const uint32_t *ids;   /* words of all texts, rows of table */
@@ -2086,7 +2081,7 @@ typedef struct carnn__encoder {
     float *out;            /* (texts, D) */
     float *dtable;         /* (V, D) */
     const float *dout;     /* (texts, D) */
-} carnn__encoder;
+} carnn__encoding;
 
 typedef struct carnn__scatter {
     size_t rows, columns;
@@ -2192,7 +2187,7 @@ typedef struct carnn__listener {
     int raw;                  /* the output gate is s2 itself */
     const uint32_t *reversed; /* (N) the row of s that each row reads; NULL: the same */
     const float *s[3];        /* (N, h) s1, s2, s3 */
-    const float *first;       /* (B, h) c before the first step; NULL: 0 */
+    const float *c0;          /* (B, h) c before the first step; NULL: 0 */
     float *c, *out;           /* (N, h) */
     float *dout, *ds[3];      /* (N, h) their gradients */
     float *dc;                /* (B, h) gradient that reaches c from the step after */
@@ -2293,10 +2288,9 @@ enum {
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
                                       in `reset` and in the last array of the tape; the cell has no
                                       c */
-    CARNN__UPDATE_GATE = 8,        /* gate 0 is an update gate u: a share 1 - u of a state is
-                                      kept */
-    CARNN__FORGET_GATE = 16,       /* gates 0, 1 are an input gate i and a forget gate f: a share f
-                                      of a state is kept */
+    CARNN__UPDATE_GATE = 8,        /* gate 0 is an update gate u: a state keeps the share 1 - u */
+    CARNN__FORGET_GATE = 16,       /* gates 0, 1 are an input gate i and a forget gate f: a state
+                                      keeps the share f */
     CARNN__ADDITIVE = 32,          /* h = A * h' + w * k, where k is the last gate or the input
                                       itself and no gate is computed from k: a weighted sum, which
                                       exact explanations need (carnn__cell_additive_step). With an
@@ -4442,8 +4436,8 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
    rows, reading a row of A as 4 columns. */
 static double carnn__cut_cost(const carnn__product *x, size_t threads, size_t m, size_t n) {
     size_t pieces = carnn__parts(x->m, m) * carnn__parts(x->n, n);
-    double turns = (double)carnn__parts(pieces, threads) + 0.25;
-    return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
+    double rounds = (double)carnn__parts(pieces, threads) + 0.25;
+    return rounds * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
 }
 
 /* Cuts C into at most eight pieces per thread, at the least cost. */
@@ -4577,7 +4571,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
 }
 
 /* The weights of parameter `number` in an array that is laid out like the store. */
-static inline float *carnn__piece(const carnn__store *store, float *array, size_t number) {
+static inline float *carnn__param_in(const carnn__store *store, float *array, size_t number) {
     return array + store->item[number].offset;
 }
 
@@ -4631,7 +4625,7 @@ static void carnn__matrix_rows(float *to, carnn__matrix m, const uint32_t *index
 static float *carnn__named(const carnn__store *store, const char *name) {
     size_t i = 0;
     while (strcmp(store->item[i].name, name) != 0) i++;
-    return carnn__piece(store, store->value, i);
+    return carnn__param_in(store, store->value, i);
 }
 
 /* Empties a store that has counted its parameters, and takes a table that has room for them. */
@@ -4675,7 +4669,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
     size_t number, i;
     for (number = 0; number < store->count; number++) {
         const carnn__param *p = &store->item[number];
-        float *w = carnn__piece(store, store->value, number);
+        float *w = carnn__param_in(store, store->value, number);
         uint64_t key = carnn__stream(seed, number);
         size_t count = p->rows * p->columns;
         size_t fan = (p->block ? p->block : p->rows) + p->columns;
@@ -4939,9 +4933,8 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
 /* =============================================================================================
    @@CELL   recurrent cells
 
-   A cell reads inputs x_t (e), a context that is constant over a sequence, c (d), and its own state
-   of the step before, h_{t-1} (h). Its gates lie side by side: each of these is ONE product for
-   all.
+   A cell reads inputs x_t (e), a context c (d) that is constant over a sequence, and its state one
+   step before, h_{t-1} (h). Its gates lie side by side, so each of these is ONE product for all:
 
      px = x Wx^T + b    input.weight (gates h, e), bias   for all distinct inputs, before the steps
      pc = c Wc^T        context.weight (gates h, d)       for all sequences, before the steps
@@ -5070,9 +5063,8 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
      u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
 
-   The gates of nCARNN read the context, h' and x, those of iCARNN the context and x; both have the
-   linear candidate k = W x + b. sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1).
-   ncarnn-free reads no context (Eq. 11).
+   nCARNN's gates read context, h' and x, iCARNN's context and x; both have the linear k = W x + b.
+   sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1), ncarnn-free no context (Eq. 11).
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
@@ -5378,7 +5370,7 @@ static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, int b
     s3 = loadn(l->s[2] + in, n);
     O = l->raw ? s2 : sigmoid(s2);
     if (t) before = loadn(l->c + (l->seq->start[t - 1] + b) * l->h + j, n);
-    else if (l->first) before = loadn(l->first + b * l->h + j, n);
+    else if (l->c0) before = loadn(l->c0 + b * l->h + j, n);
     if (!back) {
         c = fma(F, sub(before, s3), s3);
         storen(l->c + at, n, c);
@@ -5733,9 +5725,9 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
    to the initialiser; vectors (gates h) alpha, beta1, beta2 in this order behind the bias.
 
    Matrices of all cells begin in Glorot's range, as Tran et al. 2018 do not say how theirs begin.
-   Papers that do say it begin otherwise: GRUs with orthogonal matrices (Kadlec et al. 2016, section
-   5.1; of the recurrent ones alone Zhang 2019, section 6.3.4), an MI-RNN in +-0.02 (Zhang 2019,
-   section 6.3.1), an RCRN with a standard deviation of 0.1 (the code of Tay et al. 2018). */
+   Others do: GRUs with orthogonal matrices (Kadlec et al. 2016, section 5.1; the recurrent ones
+   alone Zhang 2019, section 6.3.4), an MI-RNN in +-0.02 (Zhang 2019, section 6.3.1), an RCRN with a
+   standard deviation of 0.1 (the code of Tay et al. 2018). */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
@@ -5826,14 +5818,14 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
    carried on is not normalised. Gains start at 0.1, as there: with 1 gradients would fade in tanh.
    Their code also learns h_0 and c_0, which are zero here.
 
-   Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
-   a batch, is normalised by the population, and so is everything that does not train. (Few rows may
-   be nearly equal in a column: divided by their small deviation, gradients grow with each step of a
-   long text until they overflow.) The population has a mean and a variance for each step: the plain
-   average over the first 20 batches that reach the step, from then on a moving average with rate
-   0.05. Steps later than any in training use those of the last one. Mean and variance are weights
-   without a gradient: after each step of the optimiser training writes the new population over them
-   (and over their moving average), so weight decay has no effect on them. */
+   Training normalises by the rows at hand; but a single row, or less than a quarter of a batch's
+   sequences, by the population, like all that does not train. (Few rows may be nearly equal in a
+   column: divided by their small deviation, gradients grow with each step of a long text until they
+   overflow.) The population has a mean and a variance for each step: the average over the first 20
+   batches that reach the step, then a moving average with rate 0.05. Steps later than any in
+   training use those of the last one. Mean and variance are weights without a gradient: after each
+   optimiser step training writes the new population over them (and over their moving average), so
+   weight decay has no effect on them. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
@@ -6063,7 +6055,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
-    return carnn__piece(r->store, r->store->value, number);
+    return carnn__param_in(r->store, r->store->value, number);
 }
 
 /* The weights of a product for a connection, as they are stored (gates h, h). */
@@ -6262,8 +6254,8 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     m.gain = carnn__cell_weight(r, gain) + from[term];
     m.shift = shifts ? carnn__cell_weight(r, shift) : NULL;
     if (s->back) {
-        m.dgain = carnn__piece(r->store, r->g, gain) + from[term];
-        m.dshift = shifts ? carnn__piece(r->store, r->g, shift) : NULL;
+        m.dgain = carnn__param_in(r->store, r->g, gain) + from[term];
+        m.dshift = shifts ? carnn__param_in(r->store, r->g, shift) : NULL;
     }
     carnn__split(e, s->back ? e->k->norm_back : e->k->norm, &m, m.columns, CARNN__LANES,
                  4 * m.rows * m.columns);
@@ -6477,7 +6469,7 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     const carnn__scan *s = &r->scan;
     const size_t h = s->h, N = s->seq->rows, width = r->kind->recurrent_gates * h;
     const carnn__cell_product *second = &r->product[1];
-    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
+    float *dwh = carnn__param_in(r->store, r->g, r->cell->recurrent);
     carnn__delayed_gradient(e, s->seq, 1, r->product[0].gates * h, s->dph, width, h, s->out, s->h0,
                             r->previous, dwh);
     if (r->products > 1)
@@ -6486,10 +6478,10 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                       dwh + second->first * h * h, h);
     if (r->kind->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
-                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
+                           carnn__param_in(r->store, r->g, r->cell->recurrent_bias));
     if (r->cell->skip)
         carnn__delayed_gradient(e, s->seq, r->cell->skip, width, s->dph, width, h, s->out, r->past,
-                                r->previous, carnn__piece(r->store, r->g, r->cell->skip_weight));
+                                r->previous, carnn__param_in(r->store, r->g, r->cell->skip_weight));
 }
 
 /* Backward over the batch of the last forward. dout (N, h), the gradient at the states, is changed:
@@ -6517,7 +6509,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
     for (i = 0; i < r->kind->vectors; i++) /* the bias, alpha, beta1, beta2 */
         carnn__column_sums(e, s->seq->sequences, width, s->dvectors + i * width,
                            r->kind->vectors * width,
-                           carnn__piece(r->store, r->g, r->cell->bias + i));
+                           carnn__param_in(r->store, r->g, r->cell->bias + i));
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -6527,7 +6519,7 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
-                  carnn__piece(r->store, r->g, r->cell->context), d);
+                  carnn__param_in(r->store, r->g, r->cell->context), d);
 }
 
 /* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
@@ -6539,9 +6531,9 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
         carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, dpx, width, r->scan.x, in, NULL,
-                  carnn__piece(r->store, r->g, r->cell->input), in);
+                  carnn__param_in(r->store, r->g, r->cell->input), in);
     carnn__column_sums(e, U, carnn__cell_biased(r) * h, dpx, width,
-                       carnn__piece(r->store, r->g, r->cell->bias));
+                       carnn__param_in(r->store, r->g, r->cell->bias));
 }
 
 /* --- exact explanations -------------------------------------------------------------------------
@@ -6662,7 +6654,7 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
-static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t i, size_t j,
+static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoding *e, size_t i, size_t j,
                                                 size_t vectors, size_t n) {
     const carnn__matrix *x = &e->table;
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
@@ -6688,7 +6680,7 @@ static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t 
 
 /* Texts [from, to). Bound by reading the words from the cache: two multiply-adds a number. */
 static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
-    const carnn__encoder *e = (const carnn__encoder *)job;
+    const carnn__encoding *e = (const carnn__encoding *)job;
     const size_t D = e->D, together = 16 * CARNN__ENCODE_VECTORS;
     size_t i, j;
     for (i = from; i < to; i++) {
@@ -6716,7 +6708,7 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
    cache of one core and gets its sums in the order of the texts. Bound by reading and writing these
    rows: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
-    const carnn__encoder *e = (const carnn__encoder *)job;
+    const carnn__encoding *e = (const carnn__encoding *)job;
     const size_t D = e->D;
     size_t i, w, j;
     for (i = 0; i < e->texts; i++) {
@@ -7223,17 +7215,17 @@ static void CARNN__K(compose_back)(const carnn__compose *job) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* enc (texts, D) of texts, and backward; see carnn__encoder. */
-static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
+/* enc (texts, D) of texts, and backward; see carnn__encoding. */
+static void carnn__encode_texts(carnn__engine *e, const carnn__encoding *x) {
     carnn__split(e, e->k->encode, x, x->texts, 1, x->texts * x->D * 8);
 }
 
-static void carnn__encode_texts_back(carnn__engine *e, const carnn__encoder *x) {
+static void carnn__encode_texts_back(carnn__engine *e, const carnn__encoding *x) {
     carnn__split(e, e->k->encode_back, x, CARNN__ENCODE_SHARES, 1, x->texts * x->D * 8);
 }
 
 /* Fills the ramp (D) of the position encoder, k/D, and returns it; NULL stays NULL. */
-static float *carnn__encoder_ramp(float *ramp, size_t D) {
+static float *carnn__position_ramp(float *ramp, size_t D) {
     size_t k;
     for (k = 0; ramp && k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
     return ramp;
@@ -12424,7 +12416,7 @@ typedef struct carnn__session_kind carnn__session_kind;
 struct carnn_model {
     carnn_allocator allocator;
     carnn_model_desc desc;    /* complete: defaults filled in; names point into our tables */
-    carnn_train_desc trained; /* as used; file names and callbacks zeroed */
+    carnn_train_desc training; /* as used; file names and callbacks zeroed */
     const carnn__task *task;
     carnn__store params;
     void *block;              /* aligned memory that holds params.value: the array itself, or the
@@ -12454,7 +12446,7 @@ static const char *carnn__model_name(const carnn_model *model, const char *other
 /* The sums over the batches of a run. */
 typedef struct carnn__tally {
     size_t examples, tokens;
-    size_t unknown; /* examples without a loss: the model could not have said what is right */
+    size_t unanswerable; /* have no loss: the model could not have said what is right */
     double loss;
     double sum[CARNN_SCORES_MAX]; /* of the task's metrics: its `score` reads them */
 } carnn__tally;
@@ -12462,6 +12454,10 @@ typedef struct carnn__tally {
 /* Tokens, where the task counts them, else examples. */
 static size_t carnn__tally_size(const carnn__tally *tally) {
     return tally->tokens ? tally->tokens : tally->examples;
+}
+/* Those that have a loss. */
+static size_t carnn__tally_losses(const carnn__tally *tally) {
+    return carnn__tally_size(tally) - tally->unanswerable;
 }
 
 /* A model at work on a data set: in training, in scoring, in a session. */
@@ -12489,7 +12485,7 @@ typedef struct carnn__work {
 /* The floats of parameter `number`. In training all parameters have them, else those that are not
    rounded to 8 bits (carnn__param_shrinks). */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
-    return carnn__piece(&work->model->params, work->model->params.value, number);
+    return carnn__param_in(&work->model->params, work->model->params.value, number);
 }
 
 /* Parameter `number`, floats or rounded, as products take it. */
@@ -12508,7 +12504,7 @@ static inline int carnn__learns(const carnn__work *work) {
 }
 
 static float *carnn__gradient(const carnn__work *work, size_t number) {
-    return carnn__piece(&work->model->params, work->g, number);
+    return carnn__param_in(&work->model->params, work->g, number);
 }
 
 /* Dropout on x (count); backward on its gradient, with the same key and stream. Key 0: none. */
@@ -12533,10 +12529,10 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 
 /* --- the plan of a head -------------------------------------------------------------------------
    One function of a head, `parts`, lists its weights and matrices. It runs to declare the weights
-   of a model: then store is the model's, arena and work are NULL. It runs again to count the memory
-   of a model at work, and once more to take it: then store only counts, so that each weight gets
-   the number that it was declared with. Only where memory is taken are the pointers to it not NULL.
-   That may happen several times with one state. */
+   of a model: then store is the model's, and arena is NULL. It runs again to count the memory of a
+   model at work, and to take it, maybe several times with one state: then store only counts, so
+   that each weight gets the number that it was declared with. Pointers to memory are NULL until it
+   is taken. */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -12923,9 +12919,8 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
    items of one group with the same first text, as many as carnn__limits allows. A batch is some
    pieces, those of a group one after the other; groups are shuffled anew for every epoch. TEXTS are
    the texts of a batch in reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct
-   word is one
-   INPUT of the batch, looked up and projected once; a row of numbers is an input of its own. Only
-   the recurrent layer packs rows by time (@@SEQ).
+   word is one INPUT of the batch, looked up and projected once; a row of numbers is an input of its
+   own. Only the recurrent layer packs rows by time (@@SEQ).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -14053,7 +14048,7 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
 
 typedef struct carnn__position {
     int other;       /* 1: encode the other text of the pair; 0: the text itself */
-    float *ramp;     /* (D) carnn__encoder_ramp */
+    float *ramp;     /* (D) carnn__position_ramp */
     uint32_t *text;  /* (P) the text to encode for the sequence of each rank */
     carnn__mat y;    /* (P, D) */
 } carnn__position;
@@ -14061,15 +14056,15 @@ typedef struct carnn__position {
 static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
                                  const carnn__texts *t) {
     m->y = carnn__plan_mat(p, t->most_texts, D);
-    m->ramp = carnn__encoder_ramp(carnn__floats(p->arena, 1, D), D);
+    m->ramp = carnn__position_ramp(carnn__floats(p->arena, 1, D), D);
     m->text = carnn__indices(p->arena, t->most_texts);
 }
 
 /* x (U, D): the inputs of the batch. Backward adds to dx and spoils dy. */
 static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
                                 const carnn__mat *x, int backward) {
-    carnn__encoder e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
-                        carnn__floats_of(x->x, x->columns), m->y.x, x->d, m->y.d};
+    carnn__encoding e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
+                         carnn__floats_of(x->x, x->columns), m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
     for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->packed.order[b]] ^ (uint32_t)m->other;
@@ -14088,12 +14083,12 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 
 typedef struct carnn__list_encoder {
     size_t table; /* parameter E */
-    float *ramp;  /* (D) carnn__encoder_ramp */
+    float *ramp;  /* (D) carnn__position_ramp */
 } carnn__list_encoder;
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
     m->table = carnn__declare_words(p, 0.2f);
-    m->ramp = carnn__encoder_ramp(carnn__floats(p->arena, 1, D), D);
+    m->ramp = carnn__position_ramp(carnn__floats(p->arena, 1, D), D);
 }
 
 /* Encodes lists first .. first + count - 1 to the rows of y from `row` on. Backward: from their
@@ -14102,11 +14097,11 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
                                 const carnn__lists *lists, size_t first, size_t count,
                                 const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
-    carnn__encoder job = {count, y->columns, NULL, lists->ids,
-                          lists->at ? lists->at + first : NULL, m->ramp,
-                          carnn__weights(work, m->table), y->x + at,
-                          backward ? carnn__gradient(work, m->table) : NULL,
-                          backward ? y->d + at : NULL};
+    carnn__encoding job = {count, y->columns, NULL, lists->ids,
+                           lists->at ? lists->at + first : NULL, m->ramp,
+                           carnn__weights(work, m->table), y->x + at,
+                           backward ? carnn__gradient(work, m->table) : NULL,
+                           backward ? y->d + at : NULL};
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
@@ -14299,7 +14294,7 @@ typedef struct carnn__multigraph { /* one direction */
     size_t output;                 /* the node that is the output */
     carnn__node *node;             /* (nodes) in the order in which they are computed */
     carnn__edge *edge;             /* (edges) those to the first node, to the second, ... */
-    uint32_t *first;               /* (N) zeros: the projection of every row is row 0, the bias */
+    uint32_t *zero_index;          /* (N) the projection of every row is row 0, the bias */
     float *zeros, *ph, *delayed;   /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
 
@@ -14372,7 +14367,7 @@ static void carnn__node_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
                              const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     v->scan.h = s->h;
-    v->scan.index = m->first;
+    v->scan.index = m->zero_index;
     v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* they stay zeros */
     v->scan.ph = m->ph;
     v->scan.out = carnn__floats(p->arena, s->N, s->h);
@@ -14388,11 +14383,11 @@ static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
                                      const carnn__rnn_shape *s) {
     m->node = (carnn__node *)carnn__take(p->arena, m->nodes, sizeof *m->node);
     m->edge = (carnn__edge *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->edge);
-    m->first = carnn__indices(p->arena, s->N);
+    m->zero_index = carnn__indices(p->arena, s->N);
     m->zeros = carnn__floats(p->arena, s->P, s->h);
     m->ph = carnn__floats(p->arena, s->P, carnn__cells[s->cell].gates * s->h);
     if (p->work->g) m->delayed = carnn__floats(p->arena, s->N, s->h);
-    if (m->first) memset(m->first, 0, s->N * sizeof *m->first);
+    if (m->zero_index) memset(m->zero_index, 0, s->N * sizeof *m->zero_index);
     if (m->zeros) memset(m->zeros, 0, s->P * s->h * sizeof(float));
 }
 
@@ -14827,7 +14822,7 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m, carn
     size_t at = (2 + m->skip) * CARNN__BASES * in->packed->sequences * l->h; /* behind the bases' */
     l->seq = in->packed;
     l->reversed = i ? in->reversed : NULL;
-    l->first = in->state ? in->state + at : NULL;
+    l->c0 = in->state ? in->state + at : NULL;
     if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
     carnn__split(work->engine, backward ? k->listen_back : k->listen, l, l->h, CARNN__LANES,
                  16 * in->packed->rows * l->h);
@@ -17085,7 +17080,7 @@ static void carnn__choices_count(const carnn__work *work, const carnn__logits *o
         for (i = first; i < end; i++) {
             size_t own = carnn__own_choices(work, o->z, i);
             scored += o->target[i] != CARNN__UNSCORED;
-            tally->unknown += o->target[i] == CARNN__NO_INDEX;
+            tally->unanswerable += o->target[i] == CARNN__NO_INDEX;
             right += work->engine->k->argmax(o->z->x + i * n, own) == o->target[i];
         }
         tally->sum[0] += right;
@@ -17618,11 +17613,10 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
 }
 
 /* Cross entropy of the softmax over each group that has right and wrong items; each right item has
-   the same share of the target. A group may be in several batches. In training each of them adds
-   the loss of its own items, in a softmax over the scores of the whole group, which the step has
-   kept; else the last one adds the loss of all. *counted: adds the number of groups.
-   A group of 100 sentences in batches of 64 and 36: in training each adds the loss of its own ones,
-   in scoring the second that of all 100. Either way it is the second that counts the group. */
+   the same share of the target. A group may be in several batches, as 100 sentences in 64 and 36.
+   In training each of them adds the loss of its own items, in a softmax over the scores of the
+   whole group, which the step has kept; in scoring the last one adds the loss of all. Either way it
+   is the last one that counts the group. *counted: adds the number of groups. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     const float *score = m->score[work->as_vote];
@@ -18887,8 +18881,7 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
     return status;
 }
 
-/* Predicts from the leaves of a tree: a function of its own, whose stack other lines do not
-   need. */
+/* Predicts from the leaves of a tree: by itself, so that other lines take less stack. */
 static CARNN__NOINLINE carnn_status carnn__session_tree(carnn_session *s, carnn_text tree,
                                                         size_t top, carnn_prediction *prediction,
                                                         carnn_error *error) {
@@ -20869,7 +20862,7 @@ static void carnn__dialog_count_batch(const carnn__work *work, carnn__tally *tal
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->unknown += c->target[m->read.turn[at]] == CARNN__NO_INDEX;
+            tally->unanswerable += c->target[m->read.turn[at]] == CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
@@ -20978,7 +20971,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__t
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *sum = tally->sum;
-    double losses = (double)(tally->examples - tally->unknown) + sum[CARNN__DIALOG_ODD];
+    double losses = (double)(tally->examples - tally->unanswerable) + sum[CARNN__DIALOG_ODD];
     scores->loss = tally->loss / fmax(losses, 1.0);
     scores->metric[CARNN__DIALOG_ALL_RIGHT].value =
         sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
@@ -22002,7 +21995,7 @@ static const carnn__task carnn__lm_task = {
 
 #define CARNN__ANSWER_PIECE 64  /* pairs of a piece, all of one question */
 #define CARNN__ANSWER_ROWS 3072 /* words of a batch, which one pair may exceed */
-#define CARNN__ANSWER_CELLS ((size_t)1 << 18) /* entries of its alignment matrices, likewise */
+#define CARNN__ANSWER_ENTRIES ((size_t)1 << 18) /* entries of its alignment matrices, likewise */
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -22370,7 +22363,7 @@ static const carnn__task carnn__answer_task = {
     carnn__answer_adapt, NULL, carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
     CARNN__TEXT_ONLY(carnn__answer_build), carnn__answer_check, sizeof(carnn__answer),
     carnn__answer_parts, carnn__answer_init, NULL, carnn__two_word,
-    {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
+    {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_ENTRIES}, 0}, carnn__answer_measure,
     NULL, carnn__answer_expects, carnn__answer_forward, carnn__answer_output,
     carnn__answer_loss, CARNN__TRAIN_ONLY(carnn__answer_backward), NULL,
     {{"map", 0, 0, 0}, {"mrr", 0, 0, 0}, {NULL, 0, 0, 0}}, carnn__ranks_score,
@@ -22464,7 +22457,7 @@ typedef struct carnn__classify {
 } carnn__classify;
 
 /* Streams of a step's random numbers. */
-enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
+enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_POOLED, CARNN__CLASSIFY_DROP_LAYERS };
 
 static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__classify *m = (carnn__classify *)state;
@@ -22478,7 +22471,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->layers.drop = CARNN__CLASSIFY_DROP_SUM;
+    m->layers.drop = CARNN__CLASSIFY_DROP_POOLED;
     m->layers.rnn.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->layers.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
     m->layers.rnn.probed = 1;
@@ -22624,9 +22617,8 @@ static const carnn__task carnn__classify_task = {
      z = W2 (two highway layers of W1 f + b1) + b2         W1 (h, 16h)   W2 (K, h)   z (K)
      loss = -log softmax(z)[class]; of grades see carnn__grades (@@LOSS)
 
-   The context c of a cell that reads one is the position encoding of the other sentence's u_j
-   divided by their number: each sentence is read in the light of the other. Other cells read it by
-   itself.
+   The context c of a cell that has one is the position encoding of the other sentence's u_j divided
+   by their number: each is read in the light of the other. Other cells read a sentence by itself.
 
    --model manhattan: z are logits from the similarity S of s1 and s2 (@@MATCH), without f. Of two
    classes the one whose name sorts last has the probability S; the mean grade is 1 + (K - 1) S.
@@ -24443,7 +24435,7 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
             return carnn__refuse(error, "%s has %zu x %zu weights in the model to go on from, but "
                                  "an option makes it %zu x %zu; cell and sizes are those of that "
                                  "model", to.name, from.rows, from.columns, to.rows, to.columns);
-        carnn__matrix_rows(carnn__piece(&model->params, model->params.value, i),
+        carnn__matrix_rows(carnn__param_in(&model->params, model->params.value, i),
                            carnn__matrix_of(s, i), NULL, from.rows);
     }
     for (i = 0; i < old->vector_words; i++)
@@ -24677,7 +24669,7 @@ CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model)
 }
 
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model) {
-    return &model->trained;
+    return &model->training;
 }
 
 CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model) {
@@ -25704,7 +25696,7 @@ static int carnn__option_kept(const carnn_option *o) {
 
 /* An option that the file does not have, as it is older, keeps its default. */
 static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model *model) {
-    double value = carnn__option_value(o, &model->desc, &model->trained);
+    double value = carnn__option_value(o, &model->desc, &model->training);
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
@@ -25731,7 +25723,7 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     } else {
         carnn__key_number(g, key, CARNN__GGUF_F64, &value);
     }
-    carnn__option_put(o, &model->desc, &model->trained, value);
+    carnn__option_put(o, &model->desc, &model->training, value);
 }
 
 static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
@@ -25770,10 +25762,10 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
     model->desc.task = model->task->name;
-    if (!g->writing) carnn_defaults(&model->desc, &model->trained, NULL);
+    if (!g->writing) carnn_defaults(&model->desc, &model->training, NULL);
     for (i = 0; (o = carnn_option_at(model->desc.task, i)) != NULL; i++)
         carnn__key_option(g, o, model);
-    if (!model->trained.optimizer) memset(&model->trained, 0, sizeof model->trained);
+    if (!model->training.optimizer) memset(&model->training, 0, sizeof model->training);
     carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
     if (!g->writing && model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
     carnn__key_scores(g, model->task, &model->scores);
@@ -26049,8 +26041,8 @@ static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     if (!g->status) carnn__key_words(g, model);
     if (g->status) return;
     status = carnn__model_declare(model, &why);
-    if (!status && model->trained.optimizer)
-        status = carnn__check_options(&model->desc, &model->trained, &why);
+    if (!status && model->training.optimizer)
+        status = carnn__check_options(&model->desc, &model->training, &why);
     carnn__gguf_check(g, status, &why);
 }
 
@@ -26302,7 +26294,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.step", CARNN__GGUF_U64, &c->step);
     carnn__key_size(g, "carnn.checkpoint.examples", &c->tally.examples);
     carnn__key_size(g, "carnn.checkpoint.tokens", &c->tally.tokens);
-    carnn__key_size(g, "carnn.checkpoint.unknown", &c->tally.unknown);
+    carnn__key_size(g, "carnn.checkpoint.unknown", &c->tally.unanswerable);
     carnn__key_number(g, "carnn.checkpoint.loss", CARNN__GGUF_F64, &c->tally.loss);
     for (i = 0; i < CARNN_SCORES_MAX; i++) {
         snprintf(key, sizeof key, "carnn.checkpoint.sum.%u", (unsigned)i);
@@ -26354,8 +26346,8 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
     for (i = 0; !g->status && (o = carnn_option_at(task, i)) != NULL; i++) {
         if (!carnn__option_kept(o) || !strcmp(o->name, "epochs") || !strcmp(o->name, "patience"))
             continue;
-        carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
-        carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
+        carnn_option_get(o, &model->desc, &model->training, then, sizeof then);
+        carnn_option_get(o, &c->model->desc, &c->model->training, now, sizeof now);
         if (strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s: to go on, give the "
                              "same options as before", o->name, then, now);
@@ -26364,9 +26356,9 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
         if (found->same[i] != c->same[i])
             carnn__gguf_fail(g, "checkpoint of a training with other %s",
                              carnn__checkpoint_same[i][1]);
-    if (found->epoch > (uint64_t)c->model->trained.epochs)
+    if (found->epoch > (uint64_t)c->model->training.epochs)
         carnn__gguf_fail(g, "checkpoint after %llu epochs, which are more than %lld",
-                         (unsigned long long)found->epoch, (long long)c->model->trained.epochs);
+                         (unsigned long long)found->epoch, (long long)c->model->training.epochs);
 }
 
 /* Nothing of the training changes before all has been seen. */
@@ -26429,8 +26421,8 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     }
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
-    scores->unanswerable = tally->unknown;
-    scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
+    scores->unanswerable = tally->unanswerable;
+    scores->loss = tally->loss / (double)carnn__max(carnn__tally_losses(tally), 1);
     scores->seconds = seconds;
     if (task->score) task->score(tally, scores);
     for (count = scores->count, scores->count = i = 0; i < count; i++)
@@ -26913,9 +26905,9 @@ static void carnn__probe_run(carnn__training *t) {
     carnn__net_carve(work, &t->arena);
     for (i = 0; i < n; i++) {
         carnn_probe before = *probe;
-        size_t known = carnn__tally_size(&tally) - tally.unknown;
+        size_t known = carnn__tally_losses(&tally);
         carnn__net_batch(work, i * batches / n, 0, &tally);
-        if (carnn__tally_size(&tally) - tally.unknown > known) {
+        if (carnn__tally_losses(&tally) > known) {
             losses++;
         } else { /* its target is not known: it has states, but no loss and no gradients */
             memcpy(probe->log_norm, before.log_norm, sizeof before.log_norm);
@@ -27279,13 +27271,13 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
    on; where it cannot go on they stay what they were. */
 static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
-    carnn_train_desc before = model->trained;
+    carnn_train_desc before = model->training;
     carnn_status status;
-    model->trained = t->desc;
-    model->trained.checkpoint = NULL;
-    model->trained.progress = NULL;
-    model->trained.user = NULL;
-    model->trained.resume = model->trained.probe = 0;
+    model->training = t->desc;
+    model->training.checkpoint = NULL;
+    model->training.progress = NULL;
+    model->training.user = NULL;
+    model->training.resume = model->training.probe = 0;
     if (!t->desc.resume) {
         memset(&model->scores, 0, sizeof model->scores);
         model->best_epoch = 0;
@@ -27294,7 +27286,7 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
     t->optimizer.power_a = t->at.power_a;
     t->optimizer.power_b = t->at.power_b;
-    if (status) model->trained = before;
+    if (status) model->training = before;
     return status;
 }
 
@@ -27368,7 +27360,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 
 enum { CARNN__FOLD_TRAINS, CARNN__FOLD_VALIDATES, CARNN__FOLD_TESTS, CARNN__FOLD_PARTS };
 
-typedef struct carnn__validation {
+typedef struct carnn__cross_validation {
     carnn_model_desc model;   /* as it was asked for, with its seed */
     const carnn_train_desc *train;
     const carnn_dataset *data;
@@ -27382,11 +27374,11 @@ typedef struct carnn__validation {
     carnn_scores *scores;     /* (count) */
     carnn__input by;          /* lines with names of folds */
     carnn__names names;       /* of folds */
-} carnn__validation;
+} carnn__cross_validation;
 
 /* Reads the fold of each group. */
-static carnn_status carnn__validation_read(void *job) {
-    carnn__validation *f = (carnn__validation *)job;
+static carnn_status carnn__cross_read(void *job) {
+    carnn__cross_validation *f = (carnn__cross_validation *)job;
     carnn__lines lines;
     carnn_status status = carnn__input_lines(&f->by, f->desc->by, &f->allocator, f->error);
     if (status) return status;
@@ -27408,14 +27400,14 @@ static carnn_status carnn__validation_read(void *job) {
                        carnn__name_end(lines.name), f->count);
 }
 
-static carnn_status carnn__validation_drop(void *job) {
-    carnn__validation *f = (carnn__validation *)job;
+static carnn_status carnn__cross_drop(void *job) {
+    carnn__cross_validation *f = (carnn__cross_validation *)job;
     carnn__names_drop(&f->names);
     return CARNN_OK;
 }
 
 /* Folds of the same size, by chance. */
-static carnn_status carnn__validation_draw(carnn__validation *f) {
+static carnn_status carnn__cross_draw(carnn__cross_validation *f) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++)
         if (f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
@@ -27432,7 +27424,7 @@ static carnn_status carnn__validation_draw(carnn__validation *f) {
 }
 
 /* Does every fold leave enough to train on? */
-static carnn_status carnn__validation_check(carnn__validation *f) {
+static carnn_status carnn__cross_check(carnn__cross_validation *f) {
     uint32_t *size = f->order; /* of each fold; there are no more folds than groups */
     size_t i, n = 0;
     memset(size, 0, f->groups * sizeof *size);
@@ -27446,7 +27438,7 @@ static carnn_status carnn__validation_check(carnn__validation *f) {
 }
 
 /* What each group is for in fold `number`. */
-static void carnn__validation_part(carnn__validation *f, size_t number) {
+static void carnn__cross_part(carnn__cross_validation *f, size_t number) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
@@ -27458,14 +27450,14 @@ static void carnn__validation_part(carnn__validation *f, size_t number) {
 }
 
 /* Trains and scores the model of a fold. */
-static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
+static carnn_status carnn__cross_run(carnn__cross_validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
     carnn_scores *scores = &f->scores[number];
     carnn_status status = CARNN_OK;
     uint32_t i;
-    carnn__validation_part(f, number);
+    carnn__cross_part(f, number);
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
         status = carnn__dataset_subset(&data[i], f->data, f->part, i, f->error);
     if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], f->error);
@@ -27487,7 +27479,7 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
 }
 
 /* The loss (name NULL) or a metric; NULL: these scores do not have it. */
-static double *carnn__validation_number(carnn_scores *scores, const char *name) {
+static double *carnn__cross_number(carnn_scores *scores, const char *name) {
     size_t i;
     if (!name) return scores->unanswerable < scores->examples ? &scores->loss : NULL;
     for (i = 0; i < scores->count; i++)
@@ -27497,8 +27489,8 @@ static double *carnn__validation_number(carnn_scores *scores, const char *name) 
 
 /* Mean and standard deviation over the folds that have the metric or a loss: a part of the texts of
    lm, for instance, may have no labels. */
-static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
-                                    carnn_scores *deviation) {
+static void carnn__cross_score(const carnn__cross_validation *f, carnn_scores *mean,
+                               carnn_scores *deviation) {
     size_t i, k;
     *mean = f->scores[0];
     for (i = 1; i < f->count; i++) {
@@ -27509,7 +27501,7 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
         mean->unknown += more->unknown;
         mean->unanswerable += more->unanswerable;
         for (k = 0; k < more->count; k++)
-            if (!carnn__validation_number(mean, more->metric[k].name))
+            if (!carnn__cross_number(mean, more->metric[k].name))
                 mean->metric[mean->count++] = more->metric[k];
     }
     mean->unknown /= (double)f->count;
@@ -27518,15 +27510,15 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
         const char *name = k ? mean->metric[k - 1].name : NULL;
         double sum = 0.0, squares = 0.0, n = 0.0, *number;
         for (i = 0; i < f->count; i++)
-            if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
+            if ((number = carnn__cross_number(&f->scores[i], name)) != NULL)
                 sum += *number, n += 1.0;
         if (!(n > 0.0)) continue; /* no fold has a loss: it stays 0 */
         sum /= n;
         for (i = 0; i < f->count; i++)
-            if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
+            if ((number = carnn__cross_number(&f->scores[i], name)) != NULL)
                 squares += (*number - sum) * (*number - sum);
-        *carnn__validation_number(mean, name) = sum;
-        *carnn__validation_number(deviation, name) = sqrt(squares / (n - 1.0)); /* NaN: of one */
+        *carnn__cross_number(mean, name) = sum;
+        *carnn__cross_number(deviation, name) = sqrt(squares / (n - 1.0)); /* NaN: of one */
     }
     deviation->examples = deviation->tokens = deviation->unanswerable = 0;
     deviation->seconds = deviation->unknown = 0.0;
@@ -27539,7 +27531,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error) {
     carnn_model_desc complete = *model; /* for its seed: `embedding` may be that of vectors */
     carnn_train_desc unused = *train;
-    carnn__validation f;
+    carnn__cross_validation f;
     carnn_status status;
     size_t i;
     if (train->checkpoint || train->resume)
@@ -27563,17 +27555,17 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     memset(f.fold, 0xFF, f.groups * sizeof *f.fold);
     for (i = 0; i < data->item_count; i++) f.fold[data->items[i].group] = 0;
     /* the folds */
-    status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
-                       : carnn__validation_draw(&f);
-    carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
+    status = folds->by ? carnn__build(&f.allocator, carnn__cross_read, &f, error)
+                       : carnn__cross_draw(&f);
+    carnn__build(&f.allocator, carnn__cross_drop, &f, NULL);
     carnn__input_close(&f.by);
-    if (!status) status = carnn__validation_check(&f);
+    if (!status) status = carnn__cross_check(&f);
     /* their models */
     if (!status)
         f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
-    for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
-    if (!status) carnn__validation_score(&f, mean, deviation);
+    for (i = 0; !status && i < f.count; i++) status = carnn__cross_run(&f, i);
+    if (!status) carnn__cross_score(&f, mean, deviation);
     carnn__free(&f.allocator, f.scores);
     carnn__free(&f.allocator, f.fold);
     return status;
@@ -27694,8 +27686,8 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
         int sized = p->init != CARNN__INIT_NORMAL && !p->set_count && p->scale > 0.0f;
         float range = sized ? p->scale : 0.5f;
         if (!p->statistic)
-            carnn__check_add(s, p->name, w ? carnn__piece(store, w, i) : NULL,
-                             g ? carnn__piece(store, g, i) : NULL, p->rows, p->columns, range);
+            carnn__check_add(s, p->name, w ? carnn__param_in(store, w, i) : NULL,
+                             g ? carnn__param_in(store, g, i) : NULL, p->rows, p->columns, range);
     }
 }
 
@@ -27799,10 +27791,10 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, s->scratch_back,
-                        carnn__floats_of(s->x.value, CARNN__CHECK_H), s->scratch, s->x.gradient,
-                        s->out.value};
-    carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
+    carnn__encoding e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, s->scratch_back,
+                         carnn__floats_of(s->x.value, CARNN__CHECK_H), s->scratch, s->x.gradient,
+                         s->out.value};
+    carnn__position_ramp(s->scratch_back, CARNN__CHECK_H);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
     return carnn__check_sum(&s->out, s->scratch);

@@ -402,7 +402,7 @@ static inline carnn_error test_refused(const char *task, const char *options,
 static inline float *test_weight(const carnn_model *model, const char *name) {
     size_t i = 0;
     while (i < model->params.count && strcmp(model->params.item[i].name, name)) i++;
-    if (i < model->params.count) return carnn__piece(&model->params, model->params.value, i);
+    if (i < model->params.count) return carnn__param_in(&model->params, model->params.value, i);
     printf("no weight %s\n", name);
     return NULL;
 }

@@ -44,11 +44,11 @@ static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
     s->w = s->store.value = test_floats(s->store.size);
     s->g = test_floats(s->store.size);
     for (i = 0; i < s->store.count; i++)
-        test_draw(carnn__piece(&s->store, s->w, i),
+        test_draw(carnn__param_in(&s->store, s->w, i),
                   s->store.item[i].rows * s->store.item[i].columns, 100 + i,
                   1.5f / sqrtf((float)s->store.item[i].columns + 1.0f));
     for (i = 0; i < carnn__cells[kind].vectors; i++)
-        test_draw(carnn__piece(&s->store, s->w, s->cell.alpha + i), carnn__cells[kind].gates * h,
+        test_draw(carnn__param_in(&s->store, s->w, s->cell.alpha + i), carnn__cells[kind].gates * h,
                   200 + i, 1.0f);
     test_draw(s->x = test_floats(s->inputs * e), s->inputs * e, 1, 1.0f);
     test_draw(s->c = test_floats(sequences * d), sequences * d, 2, 1.0f);
@@ -335,8 +335,8 @@ static void test_bias_of_two_products(carnn__engine *e) {
     s.kind = &kind;
     s.cell.recurrent_bias = s.cell.bias;
     subject_run(&s, e);
-    b = carnn__piece(&s.store, s.w, s.cell.bias);
-    db = carnn__piece(&s.store, s.g, s.cell.bias);
+    b = carnn__param_in(&s.store, s.w, s.cell.bias);
+    db = carnn__param_in(&s.store, s.g, s.cell.bias);
     for (i = 0; i < kind.gates * s.h; i++) {
         b[i] *= 2.0f;
         db[i] /= 2.0f;
@@ -498,7 +498,7 @@ static void check_golden(carnn__engine *e, const golden *want) {
                    k->recurrent_gates, 9);
     for (i = 0; i + 1 < k->vectors; i++)
         for (j = 0; j < 3 * k->gates; j++)
-            carnn__piece(&s.store, s.w, s.cell.alpha + i)[j] = want->vectors[i];
+            carnn__param_in(&s.store, s.w, s.cell.alpha + i)[j] = want->vectors[i];
     fill_golden(s.x, 0, 9);
     fill_golden(s.c, 1, 2);
     memset(s.h0, 0, 3 * sizeof(float));
@@ -541,9 +541,9 @@ static void test_initial_vectors(void) {
         carnn__store_init(&s.store, 1);
         for (j = 0; j < 5 * carnn__cells[s.cell.kind].gates; j++) {
             for (n = 0; n < 3; n++)
-                CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.alpha + n)[j],
+                CHECK_NEAR(carnn__param_in(&s.store, s.w, s.cell.alpha + n)[j],
                            n ? want[i].beta : want[i].alpha, 0.0);
-            CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.bias)[j], 0.0, 0.0);
+            CHECK_NEAR(carnn__param_in(&s.store, s.w, s.cell.bias)[j], 0.0, 0.0);
         }
         subject_close(&s);
     }
@@ -565,7 +565,7 @@ static void test_remembered(carnn__engine *e) {
         carnn__store_init(&s.store, 1);
         for (i = 0; i < s.store.count; i++)
             if (i != s.cell.bias)
-                memset(carnn__piece(&s.store, s.w, i), 0,
+                memset(carnn__param_in(&s.store, s.w, i), 0,
                        s.store.item[i].rows * s.store.item[i].columns * sizeof(float));
         memset(s.x, 0, s.e * sizeof(float));
         subject_run(&s, e);
@@ -574,8 +574,8 @@ static void test_remembered(carnn__engine *e) {
                                                  : s.run.scan.out;
         for (i = 0; i < s.h; i++) CHECK_NEAR(after[i], kept[i] * before[i], 1e-6);
         for (i = 0; k->flags & CARNN__FORGET_GATE && i < s.h; i++) /* i + f = 1 */
-            CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.bias)[i],
-                       -carnn__piece(&s.store, s.w, s.cell.bias)[s.h + i], 0.0);
+            CHECK_NEAR(carnn__param_in(&s.store, s.w, s.cell.bias)[i],
+                       -carnn__param_in(&s.store, s.w, s.cell.bias)[s.h + i], 0.0);
         cells++;
         subject_close(&s);
     }
@@ -599,8 +599,8 @@ static void test_remembered_elsewhere(void) {
             carnn__store_init(&plain.store, 1);
             carnn__store_init(&s.store, 1);
             for (number = 0; number < s.store.count; number++) {
-                const float *was = carnn__piece(&s.store, plain.w, number);
-                const float *is = carnn__piece(&s.store, s.w, number);
+                const float *was = carnn__param_in(&s.store, plain.w, number);
+                const float *is = carnn__param_in(&s.store, s.w, number);
                 size_t count = s.store.item[number].rows * s.store.item[number].columns;
                 for (i = 0; i < count; i++)
                     if (number != s.cell.bias || i >= changed) CHECK(is[i] == was[i]);
@@ -625,10 +625,10 @@ static void test_golden_skip(carnn__engine *e) {
     test_drop(s.g);
     s.w = s.store.value = test_floats(s.store.size);
     s.g = test_floats(s.store.size);
-    fill_golden(carnn__piece(&s.store, s.w, s.cell.input), want->input[0], 9);
-    fill_golden(carnn__piece(&s.store, s.w, s.cell.bias), want->bias[0], 3);
-    fill_golden(carnn__piece(&s.store, s.w, s.cell.recurrent), want->recurrent[0], 9);
-    fill_golden(carnn__piece(&s.store, s.w, s.cell.skip_weight), 60, 9);
+    fill_golden(carnn__param_in(&s.store, s.w, s.cell.input), want->input[0], 9);
+    fill_golden(carnn__param_in(&s.store, s.w, s.cell.bias), want->bias[0], 3);
+    fill_golden(carnn__param_in(&s.store, s.w, s.cell.recurrent), want->recurrent[0], 9);
+    fill_golden(carnn__param_in(&s.store, s.w, s.cell.skip_weight), 60, 9);
     fill_golden(s.x, 0, 9);
     memset(s.h0, 0, 3 * sizeof(float));
     subject_run(&s, e);
@@ -647,10 +647,10 @@ static void test_two_biases(carnn__engine *e) {
     subject s;
     terms of = {&s, x, NULL, h, 0};
     subject_open(&s, CARNN__CELL_mi_rnn, 7, N, 0, length, 1, 0);
-    alpha = carnn__piece(&s.store, s.w, s.cell.alpha);
-    beta1 = carnn__piece(&s.store, s.w, s.cell.alpha + 1);
-    beta2 = carnn__piece(&s.store, s.w, s.cell.alpha + 2);
-    b = carnn__piece(&s.store, s.w, s.cell.bias);
+    alpha = carnn__param_in(&s.store, s.w, s.cell.alpha);
+    beta1 = carnn__param_in(&s.store, s.w, s.cell.alpha + 1);
+    beta2 = carnn__param_in(&s.store, s.w, s.cell.alpha + 2);
+    b = carnn__param_in(&s.store, s.w, s.cell.bias);
     for (i = 0; i < N; i++) {
         alpha[i] = 1.0f;
         b_[i] = b[i];

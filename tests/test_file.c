@@ -301,7 +301,7 @@ static const char *option_text(const carnn_model *model, const char *name, char 
     size_t i;
     for (i = 0; (o = carnn_option_at(model->desc.task, i)) != NULL; i++)
         if (!strcmp(o->name, name))
-            return carnn_option_get(o, &model->desc, &model->trained, text, 64);
+            return carnn_option_get(o, &model->desc, &model->training, text, 64);
     return NULL;
 }
 
@@ -403,8 +403,8 @@ static void test_training_that_never_was(void) {
     CHECK_INT(carnn_model_training(loaded)->epochs, 0);
     carnn_model_free(loaded);
     image_free(i);
-    model->trained = test_training(1, 1, NAN, 0.0); /* one that was */
-    model->trained.optimizer = "adam";
+    model->training = test_training(1, 1, NAN, 0.0); /* one that was */
+    model->training.optimizer = "adam";
     i = image_of(model, 0);
     CHECK(refused(i.bytes, i.size, &error));
     CHECK(strstr(error.message, "lr: expected ") != NULL);
@@ -634,7 +634,7 @@ static void test_checkpoint(void) {
     carnn__scores_add(&model->scores, &model->task->metric[0]);
     model->scores.metric[0].value = 0.75;
     model->best_epoch = 3;
-    model->trained = other->trained = train;
+    model->training = other->training = train;
     c = checkpoint_of(model, best);
     d = checkpoint_of(other, other_best);
     c.step = 123456789012345u;
@@ -659,13 +659,13 @@ static void test_checkpoint(void) {
                CHECKPOINT_FILE ": checkpoint of a training with other training data");
     CHECK_INT(d.step, 5);
     d.same[CARNN__SAME_TRAIN] = 10;
-    other->trained.epochs++; /* a longer training may go on */
-    other->trained.patience = model->trained.patience + 3;
+    other->training.epochs++; /* a longer training may go on */
+    other->training.patience = model->training.patience + 3;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
-    other->trained.batch++;
+    other->training.batch++;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "checkpoint of a training with batch = ") != NULL);
-    other->trained.batch--;
+    other->training.batch--;
     other->desc.seed++;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "seed = 7, not 8") != NULL);

@@ -185,7 +185,7 @@ static void test_fold_fingerprint(void) {
 static void check_parts(size_t count, uint64_t seed) {
     static uint32_t fold[GROUPS], part[GROUPS], order[GROUPS];
     carnn_folds_desc desc;
-    carnn__validation v;
+    carnn__cross_validation v;
     size_t scored[GROUPS] = {0}, i, f;
     memset(&desc, 0, sizeof desc);
     memset(&v, 0, sizeof v);
@@ -196,12 +196,12 @@ static void check_parts(size_t count, uint64_t seed) {
     v.fold = fold;
     v.part = part;
     v.order = order;
-    CHECK_INT(carnn__validation_draw(&v), CARNN_OK);
+    CHECK_INT(carnn__cross_draw(&v), CARNN_OK);
     CHECK_INT(v.count, count);
-    CHECK_INT(carnn__validation_check(&v), CARNN_OK);
+    CHECK_INT(carnn__cross_check(&v), CARNN_OK);
     for (f = 0; f < count; f++) {
         size_t size[3] = {0};
-        carnn__validation_part(&v, f);
+        carnn__cross_part(&v, f);
         for (i = 0; i < GROUPS; i++) {
             size[part[i]]++;
             scored[i] += part[i] == CARNN__FOLD_TESTS;
@@ -222,14 +222,14 @@ static void check_dealt(void) {
     memset(&desc, 0, sizeof desc);
     desc.count = 5;
     for (i = 0; i < 3; i++) {
-        carnn__validation v;
+        carnn__cross_validation v;
         memset(&v, 0, sizeof v);
         v.desc = &desc;
         v.model.seed = i < 2 ? 1 : 2;
         v.groups = GROUPS;
         v.fold = fold[i];
         v.order = order;
-        CHECK_INT(carnn__validation_draw(&v), CARNN_OK);
+        CHECK_INT(carnn__cross_draw(&v), CARNN_OK);
     }
     CHECK(!memcmp(fold[0], fold[1], sizeof *fold));
     CHECK(memcmp(fold[0], fold[2], sizeof *fold) != 0);
@@ -336,7 +336,7 @@ static void check_task(const char *task, const char *const *group, int64_t count
         tokens += s.scores[i].tokens;
         seconds += s.scores[i].seconds;
         for (k = 0; k < s.scores[i].count; k++)
-            CHECK(carnn__validation_number(&mean, s.scores[i].metric[k].name) != NULL);
+            CHECK(carnn__cross_number(&mean, s.scores[i].metric[k].name) != NULL);
     }
     CHECK_INT(mean.tokens, tokens);
     CHECK_NEAR(mean.seconds, seconds, 1e-9);

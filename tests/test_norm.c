@@ -48,11 +48,11 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
     s->h0 = bn_floats(BN_B * BN_H, 3, 1.0f);
     s->c0 = bn_floats(BN_B * BN_H, 4, 1.0f);
     s->weight = bn_floats(32 * BN_H, 5, 1.0f);
-    piece = carnn__piece(&s->store, s->w, s->cell.norm + CARNN__NORM_VARIANCE);
+    piece = carnn__param_in(&s->store, s->w, s->cell.norm + CARNN__NORM_VARIANCE);
     for (i = 0; i < s->store.item[s->cell.norm + CARNN__NORM_VARIANCE].rows *
                         s->store.item[s->cell.norm + CARNN__NORM_VARIANCE].columns; i++)
         piece[i] = 0.6f + piece[i];
-    piece = carnn__piece(&s->store, s->w, s->cell.norm + CARNN__NORM_BATCHES);
+    piece = carnn__param_in(&s->store, s->w, s->cell.norm + CARNN__NORM_BATCHES);
     for (t = 0; t < CARNN__NORM_STEPS; t++) piece[t] = t < BN_KNOWN ? (float)(40 - 12 * t) : 0.0f;
 }
 

@@ -37,7 +37,7 @@ static void test_store_layout(void) {
         for (j = end; j < next; j++) CHECK(store.value[j] == 0.0f); /* padding */
         end = next;
     }
-    CHECK(carnn__piece(&store, store.value, 3) == store.value + store.item[3].offset);
+    CHECK(carnn__param_in(&store, store.value, 3) == store.value + store.item[3].offset);
     carnn__free_aligned(&a, store.value);
 }
 
@@ -119,7 +119,7 @@ typedef struct moments {
 } moments;
 
 static moments moments_of(const carnn__store *store, size_t number) {
-    const float *w = carnn__piece(store, store->value, number);
+    const float *w = carnn__param_in(store, store->value, number);
     size_t i, count = store->item[number].rows * store->item[number].columns;
     moments m = {0.0, 0.0, 1e30, -1e30};
     for (i = 0; i < count; i++) {
@@ -158,7 +158,7 @@ static void test_initialisers(void) {
     CHECK(store.value[0] != again.value[0]);
     check_uniform(&store, 1, sqrt(6.0 / (100 + 200))); /* three gates of 100 rows each */
     check_uniform(&store, 4, sqrt(6.0 / (300 + 200)));
-    CHECK(carnn__piece(&store, store.value, 1)[0] != carnn__piece(&store, store.value, 4)[0]);
+    CHECK(carnn__param_in(&store, store.value, 1)[0] != carnn__param_in(&store, store.value, 4)[0]);
     store.item[4].scale = 0.2f;
     carnn__store_init(&store, 5);
     check_uniform(&store, 4, 0.2);

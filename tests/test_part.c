@@ -74,9 +74,9 @@ static void test_packing(void) {
 
 /* --- position encoder ------------------------------------------------------------------------- */
 
-static carnn__encoder encoder(size_t texts, size_t D, const uint32_t *which, const uint32_t *ids,
-                              const size_t *at) {
-    carnn__encoder e;
+static carnn__encoding encoder(size_t texts, size_t D, const uint32_t *which, const uint32_t *ids,
+                               const size_t *at) {
+    carnn__encoding e;
     memset(&e, 0, sizeof e);
     e.texts = texts;
     e.D = D;
@@ -97,11 +97,11 @@ static void test_encoder_golden(void) {
     static const double want[] = {0.010308800, -0.076279537, -0.196375105, -0.310123671};
     static const uint32_t ids[] = {0, 1, 2};
     static const size_t at[] = {0, 3};
-    carnn__encoder e = encoder(1, 4, NULL, ids, at);
+    carnn__encoding e = encoder(1, 4, NULL, ids, at);
     float table[12], ramp[4], out[4];
     size_t k;
     for (k = 0; k < 12; k++) table[k] = (float)(0.5 * sin(0.7 * (double)k + 1.3 * 70.0 + 0.1));
-    carnn__encoder_ramp(ramp, 4);
+    carnn__position_ramp(ramp, 4);
     e.ramp = ramp;
     e.table = carnn__floats_of(table, 4);
     e.out = out;
@@ -123,14 +123,14 @@ static void test_encoder(void) {
         float *table = floats_of(WORDS * D, 1), *out = floats_of(7 * D, 2), *ramp = floats_of(D, 0);
         float *dtable = floats_of(WORDS * D, 3), *dout = floats_of(7 * D, 4);
         double *want = (double *)calloc(WORDS * D, sizeof *want), worst = 0.0, one = 0.0;
-        carnn__encoder e = encoder(7, D, which, ids, at);
+        carnn__encoding e = encoder(7, D, which, ids, at);
         if (!want) abort();
         e.ramp = ramp;
         e.table = carnn__floats_of(table, D);
         e.out = out;
         e.dtable = dtable;
         e.dout = dout;
-        carnn__encoder_ramp(ramp, D);
+        carnn__position_ramp(ramp, D);
         for (i = 0; i < WORDS * D; i++) want[i] = (double)dtable[i]; /* what was there stays */
         carnn__encode_texts(&engine, &e);
         carnn__encode_texts_back(&engine, &e);
@@ -466,13 +466,13 @@ static size_t all_parts(carnn__engine *e, float *out) {
     uint32_t ids[600], target[64];
     size_t at[121], i, used = 0;
     float *table = floats_of(50 * LARGE, 1), *ramp = floats_of(LARGE, 0);
-    carnn__encoder x = encoder(120, LARGE, NULL, ids, at);
+    carnn__encoding x = encoder(120, LARGE, NULL, ids, at);
     carnn__cross_entropy entropies;
     attention a;
     for (i = 0; i < 600; i++) ids[i] = (uint32_t)(carnn__random(5, i) % 50);
     for (i = 0; i <= 120; i++) at[i] = i * 5;
     for (i = 0; i < 64; i++) target[i] = (uint32_t)i;
-    carnn__encoder_ramp(ramp, LARGE);
+    carnn__position_ramp(ramp, LARGE);
     x.ramp = ramp;
     x.table = carnn__floats_of(table, LARGE);
     x.out = out;

@@ -36,7 +36,7 @@ static carnn_probe probe_train(carnn_model *model, const carnn_dataset *data, in
     train.progress = probe_keep;
     train.user = &probe;
     if (carnn_train(model, data, NULL, &train, &error)) printf("%s\n", error.message);
-    CHECK(!model->trained.probe);
+    CHECK(!model->training.probe);
     return probe;
 }
 

@@ -179,8 +179,8 @@ static void quantise_products(void) {
             static const uint32_t ids[] = {0, 3, 1, 1, 2, 0, 4};
             static const size_t at[] = {0, 3, 3, 7};
             carnn__matrix b = quantise_matrix(5, trial, w, q);
-            carnn__encoder x = {3, trial, NULL, ids, at, packed, b, c, NULL, NULL};
-            carnn__encoder_ramp(packed, trial);
+            carnn__encoding x = {3, trial, NULL, ids, at, packed, b, c, NULL, NULL};
+            carnn__position_ramp(packed, trial);
             carnn__encode_texts(&e, &x);
             x.table = carnn__floats_of(w, trial);
             x.out = right;

@@ -32,7 +32,7 @@ static void rcrn_listen_open(rcrn_listened *x, int raw, int backward_reads, int 
     x->l.h = RCRN_COLUMNS;
     x->l.raw = raw;
     if (backward_reads) x->l.reversed = x->reversed;
-    if (has_first) x->l.first = x->first;
+    if (has_first) x->l.c0 = x->first;
     for (i = 0; i < 3; i++) {
         rcrn_draw(x->s[i], RCRN_ROWS * RCRN_COLUMNS, 1 + i);
         x->l.s[i] = x->s[i];
@@ -52,7 +52,7 @@ static double rcrn_listen_loss(const rcrn_listened *x, double *worst) {
     size_t b, t, j;
     for (b = 0; b < 5; b++)
         for (j = 0; j < RCRN_COLUMNS; j++) {
-            double c = x->l.first ? (double)x->first[b * RCRN_COLUMNS + j] : 0.0;
+            double c = x->l.c0 ? (double)x->first[b * RCRN_COLUMNS + j] : 0.0;
             for (t = 0; t < carnn__rank_length(&x->packed, b); t++) {
                 size_t row = x->packed.start[t] + b, at = row * RCRN_COLUMNS + j;
                 size_t in = (x->l.reversed ? x->reversed[row] : row) * RCRN_COLUMNS + j;
