@@ -3869,8 +3869,16 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
 #if defined(CARNN__DOT_ROWS)
 /* The columns of C that row_dots can do, the first ones; returns how many. Rows that lie a multiple
    of 2 KiB apart compete for the same few lines of the first-level cache, which have room for eight
-   of them: then two groups of eight are not read at the same columns, but the second half of one
-   with the first half of the next. */
+   of them: they are crowded, and a call reads no two groups of rows at the same columns. Of 24 rows
+   of B, w = 8 and m at most 2, the calls of row_dots read:
+
+     columns       0 .. k - 1          crowded:  0 .. half - 1      half .. k - 1
+     rows 0-7      call 1                        call 1             call 2, `above`
+     rows 8-15     call 1, `below`               call 2             call 3, `above`
+     rows 16-23    call 1, `below`               call 3             call 4
+
+   The group `above` is w rows up in B and w columns back in C, and `right` columns on in A and B.
+   Calls 1 and 4 of crowded rows have one group. */
 static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k, const float *a,
                                                    size_t lda, const float *b, size_t ldb, float *c,
                                                    size_t ldc) {
@@ -6021,7 +6029,22 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. `other` is
    NULL, or a run of the same kind and size with which this one shares what lasts no longer than a
    pass. The runs then take turns: each is projected and run forward before the next is projected,
-   and backward each goes on to carnn__cell_project_back before the next begins. */
+   and backward each goes on to carnn__cell_project_back before the next begins.
+
+     array                        shape                 written by  read by          shared
+     px                           (U, gates h)          project     forward, back *  no *
+     norm.px                      (U, gates h)          project     forward, back    no
+     pc                           (B, context gates h)  context     forward, back    no
+     ph, reset                    (B, ..)               a step      that step        no
+     ph where gates have vectors  (N, ..)               forward     forward, back    no
+     out, tape, tanh_c, norm.ph   (N, ..)               forward     forward, back    no
+     dh, dc, norm.dc, dvectors    (B, ..)               back        back             yes
+     dpc                          (B, ..)               back        context_back     yes
+     dph, previous                (N, ..)               back        back             yes
+     dpx, norm.dpx                (U, gates h)          back        project_back     yes
+
+   *: with CARNN__TAPE_SUFFICES back does not read px, which is then shared. In a normalised cell
+   steps make px and dpx, (N, gates h), from and for those of `norm`. dout is the caller's. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              float *g, carnn__arena *arena, size_t U, size_t N, size_t B,
                              const carnn__cell_run *other) {
@@ -12573,6 +12596,21 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@LOSS */
 
+/* From items to memory: a question with three sentences, one group of the task answer. Its limits
+   are {64, {3072, 2^18}, 0}, its `pieces` is NULL, and training has batches of 64:
+
+     item   texts        label   expects              measure: m + n words, 2 m n entries
+     0      a b, c b     0       NULL                 {4, 8}
+     1      a b, d       1       NULL                 {3, 4}
+     2      a b, a e b   0       NULL                 {5, 12}
+            if it has no label   "the label 0 or 1": training and scoring refuse the data
+
+     pieces    one of 3 items, {12, 24}; with limits.piece 2 two: items 0 1, {7, 12}, and item 2,
+               {5, 12}, which `continues` the first
+     batches   of 1000 such groups 22 pieces each: 66 items are the first to reach 64
+     memory    for 67 items (64 and a piece), 134 texts, {768, 1536}: 64 times the largest piece,
+               but no more than the limits; `parts` takes so many rows and entries of matrices */
+
 /* (*): may be NULL. A task is added by one entry of carnn__tasks, or by CARNN_EXTRA_HEADS. Key 0 of
    `forward` and `backward`: no dropout. */
 struct carnn__task {
@@ -14271,21 +14309,36 @@ typedef struct carnn__rnn_input {
 #define CARNN__NODES_MOST 64    /* nodes of a graph, at most */
 #define CARNN__DELAY_MOST 10000 /* the longest delay */
 
+/* The state of a sequence in a layer, as vectors (h): of each node its values, as far back as edges
+   read them, and its c (of an rnn unused); then U_e x of the edges from inputs. For the edges
+   x -0-> a, a -1-> a, a -0-> b, a -2-> b, b -1-> b, x -2-> b, b -0-> y:
+
+     vector   has           begins here        is read by
+     0        val_a(-2)     past of a -2-> b   a -2-> b at step 0
+     1        val_a(-1)     past of a -1-> a   a -2-> b at step 1, a -1-> a at step 0
+     2        c of a        a.c                a at step 0
+     3        val_b(-1)     past of b -1-> b   b -1-> b at step 0
+     4        c of b        b.c                b at step 0
+     5, 6     U x_-2, _-1   past of x -2-> b   x -2-> b at step 0, 1; of an lstm 5 to 12, by gates
+
+   a.longest is 2, b.longest 1. `past` and `c` of vector n are n h; that of all P sequences, (P, h),
+   begins at n h P. */
+
 typedef struct carnn__edge {
     int input;              /* it is from an input */
     size_t from, to, delay; /* numbers of nodes; steps */
     carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
     float *forward, *backward; /* of a node: U_e packed for val U_e^T, for da U_e */
-    size_t past;            /* where, in the state of a sequence, in floats, the value read at step
-                               0 begins; of an input U_e x gate by gate, each (delay, P, h) */
+    size_t past;            /* where in the state (above) the value read at step 0 begins; of an
+                               input U_e x gate by gate, each (delay, P, h) */
 } carnn__edge;
 
 typedef struct carnn__node { /* hidden, or the output: an input has no memory of its own */
     int linear;         /* the output: its value is a_v itself */
     size_t width, bias; /* columns of a_v; parameter b_v */
     size_t edges;       /* edges to it and to the nodes before it */
-    size_t longest, c;  /* the longest delay of the edges from it; where its c begins in the state
-                           of a sequence, in floats: `longest` past values stand before it */
+    size_t longest, c;  /* the longest delay of the edges from it; where its c begins in the state:
+                           `longest` past values stand before it */
     carnn__scan scan;   /* its dout: (N, h) dval_v */
 } carnn__node;
 
@@ -14594,10 +14647,24 @@ typedef struct carnn__rnn_base { /* of one direction */
     carnn__cell_run run;
 } carnn__rnn_base;
 
+/* Memory of a layer, beside what runs share (carnn__cell_plan). Backward one direction is done
+   before the next begins. `rows` is carnn__rnn_rows, which copies from the states to y.
+
+     array            shape            forward              backward                one for each
+     run.scan.out     (N, h)           base -> listener     read by both            base, direction
+     listener.c       (N, h)           listener             read by the listener    direction
+     listener.out     (N, h)           listener -> rows     not needed: dout[0]     layer
+     listener.dout    (N, h)                                rows -> listener        layer
+     listener.dc      (P, h)                                listener                layer
+     dout[b]          (N, h)                                listener -> base        base
+     y                (N or R, ..)     rows -> layer above  layer above -> rows     layer
+     rnn.masked       (U or N, in)     x -> base            x -> base -> dx         encoder
+
+   Without a listener: base -> rows, and backward rows -> dout[0] -> base. */
 typedef struct carnn__rnn_layer {
     carnn__rnn_base *base;       /* (bases, directions) */
-    float *dout[CARNN__BASES];   /* (N, h) gradient at the states of each base, in one direction */
-    carnn__listener listener[2]; /* by direction; they share all memory but c */
+    float *dout[CARNN__BASES];   /* gradient at the states of each base */
+    carnn__listener listener[2]; /* by direction */
     carnn__multigraph graph[2];  /* by direction, in the place of bases */
     int projects;
     carnn__linear project; /* (U or N, h) inputs of a cell that has them as its candidate */
@@ -19973,6 +20040,16 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
      + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
+   Three candidates, when a fact has said "roma R_cuisine italian" and the user says "italian", with
+   o . S[s] = 1 of nobody, 2 of the user, -1 of a fact, and with some M:
+
+     l  words w       s_w             M[w, s_w]  first sum  r_w           second sum
+     0  which food    nobody, nobody  .3, .2     .5         .1099, .0405    .1099 + .0405 = .1504
+     1  italian food  user, nobody    .5, .2     .7         .1099, .0405  2 .1099 + .0405 = .2603
+     2  roma          fact            .5         .5         .1099                          -.1099
+
+   So z is .6504, .9603, .3901, without o . y_l. L is 3, n_w of food 2: r_w = log(3 / 2) / 10.
+
    r_w is a tenth of the inverse document frequency of w, as a step of training in S moves all
    logits; n_w counts a word as often as a candidate has it. So r_w is negative for a word that
    occurs more often in the candidates than there are candidates. In training L and n_w
@@ -20002,6 +20079,12 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
      z_l(i) = z_l(i - 1) + sum_{w in l, changed} M[w, to] - M[w, from]
      g_w = sum_{j >= i} sum_{l has w} dz_l(j)      dM[w, to] += g_w      dM[w, from] -= g_w
+
+   In the example, with M of nobody -1 for italian, -2 for roma, and M of a fact 0 for italian:
+
+     nobody has said anything                           .5           -.8           -2
+     the fact: roma, italian from nobody to fact        .5    -.8 + 1 = .2   -2 + 2.5 = .5
+     the user: italian from fact to user                .5     .2 + .5 = .7            .5
 
    The second sum is
 
