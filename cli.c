@@ -28,7 +28,6 @@
 #include <time.h>
 #ifdef _WIN32
 #include <io.h>
-#define lstat stat /* there a link is no name of its own */
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -1177,17 +1176,10 @@ static void warn_of_table(void) {
 }
 
 /* ==== train ================================================================================== */
-typedef struct run_log { /* of epochs, or of probes */
-    const char *name;
-    FILE *file;  /* NULL: none */
-    int is_new;  /* there was no file of this name before this run */
-    line before; /* of what a resumed run has found there, the lines that are not done with */
-} run_log;
-
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
-    run_log log, probe;
+    FILE *log, *probe;                  /* of epochs, of probes; NULL: none */
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
@@ -1196,84 +1188,40 @@ static struct { /* the training */
     int begun;              /* there has been a report */
 } job;
 
-/* A log is opened before the training and emptied by its first line: what is refused in between
-   leaves that of the last run as it is, and no new one. */
-static void open_log(run_log *log, const char *name) {
-    struct stat found;
-    int is_new = name && lstat(name, &found); /* a link to no file is not to be removed */
-    if (name && !(log->file = fopen(name, "a")))
-        say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
-    log->name = name;
-    log->is_new = is_new;
-}
-
-static void remove_new_logs(void) {
-    if (job.log.is_new && !job.begun) remove(job.log.name);
-    if (job.probe.is_new && !job.begun) remove(job.probe.name);
-}
-
 /* A run that was killed, or met a full disk, may have left a line without its end. In a pipe, or an
    empty file, there is no last byte to go to. */
-static void end_last_line(const run_log *log) {
-    FILE *written = fopen(log->name, "rb");
-    if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', log->file);
+static void end_last_line(const char *name, FILE *log) {
+    FILE *written = fopen(name, "rb");
+    if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', log);
     if (written) fclose(written);
 }
 
-/* A resumed run compares with what it finds; with nothing where that is a pipe or unreadable. */
-static void begin_log(run_log *log) {
-    carnn_source source = {.name = log->name};
-    if (!log->file) return;
-    if (arg.resume) {
-        end_last_line(log);
-        if (is_file(log->name))
-            (void)carnn_file_read(&source, &log->before.text, &log->before.length, NULL);
-    } else if (!(log->file = freopen(log->name, "w", log->file)))
-        say(FAILED, "%s: cannot be written: %s", log->name, strerror(errno));
+/* With the first report: what is refused before leaves the log of the last run as it is. A resumed
+   run goes on in it. Killed behind its last checkpoint, it logs some epochs once more. */
+static FILE *open_log(const char *name) {
+    FILE *log = name ? fopen(name, arg.resume ? "a" : "w") : NULL;
+    if (name && !log) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    if (log && arg.resume) end_last_line(name, log);
+    return log;
 }
 
 /* Also tells of a write that failed before, whose reason errno no longer has. */
-static void close_log(const run_log *log) {
-    int lost = log->file && ferror(log->file);
-    if (log->file && (fclose(log->file) || lost))
-        say(FAILED, "%s: cannot be written: %s", log->name,
+static void close_log(FILE *log, const char *name) {
+    int lost = log && ferror(log);
+    if (log && (fclose(log) || lost))
+        say(FAILED, "%s: cannot be written: %s", name,
             lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
-/* Does the line end before its object does? A run that was killed may have left such a line, or one
-   that met a full disk. */
-static int is_cut_off(const char *s) {
-    int open = 0;
-    if (*s != '{') return 0;
-    for (; *s; s++) open += (*s == '{') - (*s == '}');
-    return open > 0;
-}
-
-/* Has the epoch been logged before? A run that was killed may have come further than its last
-   checkpoint, from which the same epochs follow again. Lines up to this one are done with. */
-static int is_logged(run_log *log, const carnn_progress *p, double loss) {
-    line l = {NULL, 0, 0, 0};
-    double epoch, found;
-    while (cut_line(&log->before, &l))
-        if (sscanf(l.text, "{\"epoch\": %lf, \"loss\": %lf,", &epoch, &found) == 2 &&
-            epoch == (double)p->epoch && fabs(found - loss) <= 1e-8 * fabs(loss) &&
-            !is_cut_off(l.text))
-            return 1;
-    return 0;
-}
-
-/* Begins a line; NULL: there is no log, or it has this line. */
-static FILE *begin_log_line(run_log *log, const carnn_progress *p, double loss) {
-    if (!log->file || is_logged(log, p, loss)) return NULL;
-    json(log->file, "{");
-    if (job.fold) json(log->file, "'fold': %z", job.fold);
-    json(log->file, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
-    return log->file;
+static void begin_log_line(FILE *log, const carnn_progress *p, double loss) {
+    json(log, "{");
+    if (job.fold) json(log, "'fold': %z", job.fold);
+    json(log, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
 }
 
 static void log_epoch(const carnn_progress *p) {
-    FILE *f = begin_log_line(&job.log, p, p->loss);
-    if (!f) return;
+    FILE *f = job.log;
+    begin_log_line(f, p, p->loss);
     if (p->scores) json(f, "'valid': {%m}", p->scores);
     json(f, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
          "'memory_mib': %g}\n", (double)p->best_epoch, p->lr, p->gradient_norm, p->rate, p->seconds,
@@ -1282,10 +1230,10 @@ static void log_epoch(const carnn_progress *p) {
 }
 
 static void log_probe(const carnn_progress *p) {
-    FILE *f = begin_log_line(&job.probe, p, p->probe->loss);
+    FILE *f = job.probe;
     char name[LONGEST_NAME];
     size_t i;
-    if (!f) return;
+    begin_log_line(f, p, p->probe->loss);
     json(f, "'states': {");
     for (i = 0; i < CARNN_PROBE_STEPS; i++) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
@@ -1333,11 +1281,11 @@ static void end_progress(void) {
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain();
     (void)user;
-    if (!job.begun++) begin_log(&job.log), begin_log(&job.probe);
+    if (!job.begun++) job.log = open_log(arg.log), job.probe = open_log(arg.probe);
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
-    if (p->epoch_ended) log_epoch(p);
-    if (p->probe) log_probe(p);
+    if (job.log && p->epoch_ended) log_epoch(p);
+    if (job.probe && p->probe) log_probe(p);
     if (!arg.quiet && (live || p->epoch_ended)) show_progress(p, live);
     return interrupted;
 }
@@ -1365,6 +1313,8 @@ static void check_training(int folds) {
     if (arg.model.vector_words > 0 && !arg.vectors.count && !arg.from)
         say(USAGE, "train: --vector-words needs --vectors, which have these words");
     if (arg.out) check(carnn_file_check(arg.out, &error));
+    if (arg.log) check(carnn_file_check(arg.log, &error));
+    if (arg.probe) check(carnn_file_check(arg.probe, &error));
 }
 
 static void print_start(void) {
@@ -1535,11 +1485,6 @@ static void train(void) {
     arg.model.known = known;
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
-    atexit(remove_new_logs);
-    open_log(&job.log, arg.log);
-    open_log(&job.probe, arg.probe);
-    check_files(); /* once more: where letters' case does not matter, a log that is new may be the
-                      model file */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
@@ -1550,8 +1495,8 @@ static void train(void) {
     else exit_code = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
     if (!exit_code && !folds) tell_training();
-    close_log(&job.log);
-    close_log(&job.probe);
+    close_log(job.log, arg.log);
+    close_log(job.probe, arg.probe);
 }
 
 /* ==== test =================================================================================== */
@@ -2611,6 +2556,15 @@ static int read_epoch(history *h, double *e, const char *s) {
         if (*s == '}') return !s[1 + strspn(s + 1, " \t")];
         if (*s++ != ',') return 0;
     }
+}
+
+/* Does the line end before its object does? A run that was killed may have left such a line, or one
+   that met a full disk. */
+static int is_cut_off(const char *s) {
+    int open = 0;
+    if (*s != '{') return 0;
+    for (; *s; s++) open += (*s == '{') - (*s == '}');
+    return open > 0;
 }
 
 #define LINE_MOST 65536 /* bytes: sscanf() looks for the end of the line at every key */
