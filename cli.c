@@ -1126,21 +1126,6 @@ static void warn_of_groups(const carnn_dataset *set, const list *files) {
         answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
 
-/* Says so where training lines of lm begin with a tab, as paragraphs of a book may: what follows it
-   is a label and no words. */
-static void warn_of_tabs(const carnn_dataset *set) {
-    size_t i, found = 0, first = 0, count = carnn_dataset_examples(set);
-    for (i = 0; i < count; i++) {
-        if (*carnn_dataset_text(set, i, carnn_dataset_text_count(set, i) - 1) ||
-            !carnn_dataset_target(set, i)) continue;
-        if (!found++) first = carnn_dataset_line(set, i);
-    }
-    if (found)
-        say(DONE, "%s: lines that begin with a tab, and so are labels without words: %zu, the first"
-            " is line %zu%s; sed 's/^[[:blank:]]*//' takes the tabs away",
-            called_all(&arg.train), found, first, arg.train.count > 1 ? " of its file" : "");
-}
-
 /* What may be wrong with data that are to be scored. */
 static void warn_of_data(const carnn_dataset *set, const list *files) {
     warn_of_names(set, *files->item, 0);
@@ -1342,7 +1327,6 @@ static void warn_of_training(void) {
     else warn_of_names(data, *arg.train.item, 1);
     warn_of_groups(data, &arg.train);
     if (!strcmp(arg.task, "signal")) warn_of_table();
-    if (!strcmp(arg.task, "lm")) warn_of_tabs(data);
     if (job.valid) warn_of_data(job.valid, &arg.valid);
     if (job.test) warn_of_data(job.test, &arg.test);
     for (i = 0; i < arg.train.count; i++)

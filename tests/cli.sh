@@ -2163,19 +2163,6 @@ says out '^a </s> b'
 
 # ---- files that are not what was meant
 
-printf 'a b\n\tc d\n\ta c\n' >indented.txt
-run 0 train --task lm --train indented.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 \
-    --out alone.gguf
-says err 'begin with a tab, and so are labels without words: 2, the first is line 2; sed'
-printf 'a b\nc d\n' >plain.txt
-run 0 train --task lm --train plain.txt --train indented.txt --min-count 1 --epochs 1 --hidden 4 \
-    --embedding 4 --out alone.gguf
-says err '^carnn: plain.txt and 1 more: lines that begin .*: 2, the first is line 2 of its file; sed'
-printf 'a b\tx\nc d\ta c\n' >indented.txt
-run 0 train --task lm --train indented.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 \
-    --out alone.gguf
-check 'labels with words are no doubt' [ "$(grep -c 'begin with a tab' err)" -eq 0 ]
-
 printf 'a b\tx y\na c\tx z\nb c\ty\n' >text.tsv
 run 0 train --task classify --train text.tsv --epochs 1 --hidden 4 --embedding 4 --out text.gguf
 says err 'text.tsv: examples: 3, classes: 3; is it as expected? ("class<TAB>text"'
