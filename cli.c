@@ -1132,11 +1132,6 @@ static void warn_of_data(const carnn_dataset *set, const list *files) {
     warn_of_groups(set, files);
 }
 
-static int same_but_capitals(const char *a, const char *b) {
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) a++, b++;
-    return *a == *b;
-}
-
 /* Has nobody said what this option of the task is? */
 static int left_open(const char *name) {
     char text[CARNN_TEXT_MAX];
@@ -1145,19 +1140,12 @@ static int left_open(const char *name) {
 }
 
 /* Says so where each line of a table is read as a sequence of single numbers, though nobody has
-   asked for that, and where a column is read that hardly tells anything. */
+   asked for that. */
 static void warn_of_table(void) {
-    static const char *const odd[] = {"time", "timestamp", "date", "datetime", "id", "index", ""};
-    size_t i, k, count = carnn_model_word_count(model), names = count - 1; /* without <unk> */
-    if (!*arg.model.target) return;
-    if (!*arg.model.group && names > 1 && left_open("columns"))
+    size_t names = carnn_model_word_count(model) - 1; /* without <unk> */
+    if (*arg.model.target && !*arg.model.group && names > 1 && left_open("columns"))
         say(DONE, "%s: each line is read as a sequence of %zu rows of one number; --columns %zu "
             "makes it one row", called_all(&arg.train), names, names);
-    for (i = 1; i < count && !*arg.model.inputs; i++)
-        for (k = 0; k < COUNT(odd); k++)
-            if (same_but_capitals(carnn_model_word(model, i), odd[k]))
-                say(DONE, "%s: the column \"%s\" is an input, too; --inputs says which are",
-                    called_all(&arg.train), carnn_model_word(model, i));
 }
 
 /* ==== train ================================================================================== */
