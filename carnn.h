@@ -591,7 +591,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model
                                           const carnn_dataset *train, carnn_error *error);
 
 /* Can the option have an effect in this task? carnn_model_create() refuses options that cannot, and
-   those of other tasks. The embedding of signal can only be the size of the data's rows. */
+   carnn_set() those of other tasks. The embedding of signal can only be the size of the data's
+   rows. */
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option);
 #endif
 CARNN_API void carnn_model_free(carnn_model *model);
@@ -24588,26 +24589,6 @@ CARNN_API int carnn_option_applies(const char *task, const carnn_option *option)
     return 1;
 }
 
-/* Refuses a number or text of the description that is an option of other tasks alone. */
-static carnn_status carnn__check_foreign(const carnn_model_desc *asked, const char *task,
-                                         carnn_error *error) {
-    carnn_model_desc rest = *asked;
-    const carnn_option *o;
-    size_t i;
-    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
-        if (o->kind == CARNN_OPTION_TEXT) *carnn__option_text(o, &rest) = 0;
-        else if (o->place == CARNN_OPTION_OF_TASK) carnn__option_put(o, &rest, NULL, 0.0);
-    for (i = 0; i < CARNN_OPTIONS_MAX; i++)
-        if (rest.option[i] != 0.0)
-            return carnn__refuse(error, "option[%zu] is set: the task %s has no option of that "
-                                 "number", i, task);
-    if (!*rest.graph && !*rest.target && !*rest.group && !*rest.inputs) return CARNN_OK;
-    return carnn__refuse(error, "%s is set, which is no text of the task %s",
-                         *rest.graph ? "graph" : *rest.target ? "target" : *rest.group ? "group"
-                                                                                       : "inputs",
-                         task);
-}
-
 /* Is the option asked for? One of a model whose value is its default is not: carnn_defaults may
    have set it. */
 static int carnn__asks_for(const carnn_option *o, const carnn_model_desc *asked,
@@ -24721,7 +24702,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, NULL, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
-    if (!status) status = carnn__check_foreign(desc, model->desc.task, error);
     if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
     for (i = 0; !status && i < desc->known_count; i++)
