@@ -866,11 +866,11 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
    of a row have a common scale (GGUF's Q8_0). In memory and in its file it then has little more
    than a quarter of the size; a session of a large model, which reads all weights for an answer, is
    faster. The scores that it keeps are those from before. Statistics of batch normalisation and
-   matrices of fewer than four rows or nine columns stay as they are; a model that is trained
-   further has floats again, one that was used in place gets weights of its own. Free its sessions
-   before, and ask for their size anew. CARNN_ERR_ARGUMENT: a weight that is to be rounded is above
-   8,319,008. CARNN_ERR_MEMORY: old and new weights did not fit together. After an error the model
-   is as it was. */
+   matrices of fewer than four rows or nine columns stay as they are. A model that was used in place
+   gets weights of its own. A rounded one is not trained: a new one may go on from it (`from`). Free
+   its sessions before, and ask for their size anew. CARNN_ERR_ARGUMENT: a weight that is to be
+   rounded is above 8,319,008. CARNN_ERR_MEMORY: old and new weights did not fit together. After an
+   error the model is as it was. */
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
 /* Could `file` be written? Tries with a temporary file beside it. */
@@ -910,8 +910,7 @@ typedef struct carnn_session_desc {
    than scoring and carnn_predict do; a smaller one has the same answers for what fits into it.
 
    carnn_session_size: how many bytes one needs; 0 where the task has no sessions, or memory runs
-   out while it counts (it allocates). It changes when the model is quantised, and when a quantised
-   model is trained further. */
+   out while it counts (it allocates). It changes when the model is quantised. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -4501,7 +4500,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
    All weights of a model lie in one float array; a table names the pieces. Gradients and the
    moments of the optimisers are arrays of the same length, so that optimisers, clipping, saving,
    averaging and gradient checks are one loop each. Matrices of a model that was quantised have
-   blocks of 8-bit numbers in the place of floats, until it is trained again.
+   blocks of 8-bit numbers in the place of floats.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -24982,8 +24981,7 @@ static int carnn__param_shrinks(const carnn__param *p) {
            carnn__q8_row(p->columns) < p->columns * sizeof(float);
 }
 
-/* The weights of `from` in the layout of `to`: floats become blocks, or blocks floats, where the
-   tables differ. */
+/* The weights of `from` in the layout of `to`: floats become blocks where the tables differ. */
 static void carnn__store_convert(const carnn__store *to, const carnn__store *from) {
     size_t i, row, at;
     for (i = 0; i < to->count; i++) {
@@ -24992,8 +24990,6 @@ static void carnn__store_convert(const carnn__store *to, const carnn__store *fro
         unsigned char *bytes = (unsigned char *)(to->value + p->offset);
         if (p->quantised == from->item[i].quantised)
             memcpy(bytes, w, (size_t)carnn__param_bytes(p));
-        else if (!p->quantised)
-            carnn__matrix_rows(to->value + p->offset, carnn__matrix_of(from, i), NULL, p->rows);
         else
             for (row = 0; row < p->rows; row++, w += p->columns)
                 for (at = 0; at < p->columns; at += CARNN__Q8_NUMBERS, bytes += CARNN__Q8_BYTES)
@@ -25013,9 +25009,9 @@ static void carnn__model_take(carnn_model *model, const carnn__store *store, voi
     model->block = block;
 }
 
-/* A store with the weights of another one, of which all matrices are quantised, or none. */
-static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *from, int quantise,
-                                        const carnn_allocator *a, carnn_error *error) {
+/* A store with the weights of another one, whose matrices are quantised. */
+static carnn_status carnn__store_quantise(carnn__store *to, const carnn__store *from,
+                                          const carnn_allocator *a, carnn_error *error) {
     carnn_status status;
     size_t i;
     *to = *from;
@@ -25025,7 +25021,7 @@ static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *fr
     for (i = 0; i < to->count; i++) {
         const carnn__param *p = &from->item[i];
         to->item[i] = *p;
-        to->item[i].quantised = quantise && carnn__param_shrinks(p);
+        to->item[i].quantised = carnn__param_shrinks(p);
         if (to->item[i].quantised && !p->quantised &&
             carnn__largest(from->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
             return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
@@ -26271,7 +26267,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
     carnn_status status = made ? carnn__simd_open(&k, NULL, error) /* rounds to the nearest? */
                                : carnn__out_of_memory(error);
     for (i = 0; !status && i < n; i++)
-        status = carnn__store_remake(&made[i], &carnn__single(model, i)->params, 1, a, error);
+        status = carnn__store_quantise(&made[i], &carnn__single(model, i)->params, a, error);
     for (i = 0; made && i < n; i++) {
         if (status) carnn__store_free(&made[i], made[i].value, a);
         else carnn__model_take(carnn__single(model, i), &made[i], made[i].value);
@@ -26912,8 +26908,6 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 typedef struct carnn__training {
     carnn_model *model;
-    carnn__store given;    /* table and weights of a quantised model before it got floats */
-    void *given_block;     /* the memory of those weights */
     carnn_train_desc desc; /* complete */
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
@@ -27365,6 +27359,9 @@ static carnn_status carnn__training_check(carnn__training *t, const carnn_datase
                              "-ffast-math?), which gives other weights");
     if (model->member_count)
         return carnn__refuse(error, "an ensemble is not trained: its members are, each by itself");
+    if (carnn__quantised(t->model))
+        return carnn__refuse(error, "a model with weights of 8 bits is not trained: a new one may "
+                             "go on from it");
     if (!model->block)
         return carnn__refuse(error, "a model that is used in place in the caller's memory cannot "
                              "be trained");
@@ -27387,22 +27384,13 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    carnn_error *error) {
     carnn__training t;
     carnn_status status;
-    int quantised = carnn__quantised(model);
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
     status = carnn__training_check(&t, train, valid, error);
     if (status) return status;
-    if (quantised) { /* training needs floats */
-        t.given = model->params;
-        t.given_block = model->block;
-        status = carnn__store_remake(&model->params, &t.given, 0, &model->allocator, error);
-        model->block = model->params.value;
-    }
-    if (!status) status = carnn__training_open(&t, train, valid, error);
+    status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
-    if (quantised && status) carnn__model_take(model, &t.given, t.given_block);
-    else if (quantised) carnn__store_free(&t.given, t.given_block, &model->allocator);
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);
