@@ -360,7 +360,7 @@ static size_t quantise_twins(const carnn_model *model, const carnn_dataset *data
     carnn__store_lay_out(&floats);
     CHECK_INT(carnn__store_alloc(&floats, &twin->allocator, NULL), CARNN_OK);
     for (i = 0; i < floats.count; i++)
-        carnn__matrix_rows(carnn__piece(&floats, floats.value, i),
+        carnn__matrix_rows(carnn__param_in(&floats, floats.value, i),
                            carnn__matrix_of(&model->params, i), NULL, floats.item[i].rows);
     carnn__free_aligned(&twin->allocator, twin->block);
     twin->params = floats;
