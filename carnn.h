@@ -1449,6 +1449,20 @@ static void *carnn__alloc_behind(const carnn_allocator *a, size_t more, size_t c
     return carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
 }
 
+/* Linux gives pages of 2 MiB on request. Large weights need them: a product visits many rows, each
+   in another page, and the processor remembers where a few hundred pages are. Smaller blocks do
+   without, as whole pages would take memory also for what of them is never used. */
+#if defined(__linux__) && defined(__GNUC__) /* <sys/mman.h> hides it for -std=c99 */
+int carnn__advise(void *from, size_t bytes, int advice) __asm__("madvise");
+static void carnn__ask_for_large_pages(char *block, size_t bytes) {
+    const size_t page = (size_t)2 << 20, before = (page - (uintptr_t)block % page) % page;
+    const int huge = 14; /* MADV_HUGEPAGE */
+    if (bytes >= 4 * page) carnn__advise(block + before, (bytes - before) / page * page, huge);
+}
+#else
+static void carnn__ask_for_large_pages(char *block, size_t bytes) { (void)block, (void)bytes; }
+#endif
+
 /* A block aligned to CARNN__ALIGN; the pointer to free is stored in front of it. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
     char *block = (char *)carnn__alloc_behind(a, CARNN__ALIGN + sizeof(void *), count, size);
@@ -1456,6 +1470,7 @@ static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t
     if (!block) return NULL;
     aligned = block + sizeof(void *);
     aligned += (CARNN__ALIGN - (uintptr_t)aligned % CARNN__ALIGN) % CARNN__ALIGN;
+    carnn__ask_for_large_pages(aligned, count * size);
     memcpy(aligned - sizeof(void *), &block, sizeof block);
     return aligned;
 }
