@@ -13020,6 +13020,17 @@ static inline carnn__list carnn__list_at(const carnn__lists *l, size_t i) {
     return list;
 }
 
+/* The place of the first such token; the length of the list where there is none. */
+static inline size_t carnn__list_find(carnn__list list, uint32_t token) {
+    size_t i = 0;
+    while (i < list.length && list.ids[i] != token) i++;
+    return i;
+}
+
+static int carnn__same_list(carnn__list x, carnn__list y) {
+    return x.length == y.length && !memcmp(x.ids, y.ids, x.length * sizeof *x.ids);
+}
+
 typedef struct carnn__batch_piece {
     size_t first;              /* its first item */
     uint32_t count;            /* how many items */
@@ -16567,17 +16578,6 @@ static double carnn__redundancy_power(const carnn__work *work, const carnn__redu
     return (double)(x * x);
 }
 
-static int carnn__same_list(carnn__list x, carnn__list y) {
-    return x.length == y.length && !memcmp(x.ids, y.ids, x.length * sizeof *x.ids);
-}
-
-/* 1: no earlier word of the list is the same. */
-static int carnn__list_first(carnn__list list, size_t i) {
-    size_t j;
-    for (j = 0; j < i && list.ids[j] != list.ids[i];) j++;
-    return j == i;
-}
-
 static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *m) {
     size_t k, i;
     for (k = m->from; k < m->to; k++) {
@@ -16602,7 +16602,7 @@ static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
         double power = carnn__redundancy_power(work, m, s);
         m->all += power;
         for (i = 0; i < s.length; i++)
-            if (carnn__list_first(s, i)) m->sum[s.ids[i]] += power;
+            if (carnn__list_find(s, s.ids[i]) == i) m->sum[s.ids[i]] += power;
     }
     if (!m->asked) return;
     memcpy(m->asked, question.ids, question.length * sizeof *question.ids);
@@ -16638,7 +16638,8 @@ static double carnn__redundancy_own(const carnn__work *work, const carnn__redund
 static float carnn__redundancy_word(const carnn__work *work, const carnn__redundancy *m,
                                     carnn__list s, size_t i, double own, float *all) {
     float rare = carnn__rarity(work, m->overlap, s.ids[i]);
-    if (!carnn__list_first(s, i) || carnn__overlap_has(m->overlap, m->question, s.ids[i]))
+    if (carnn__list_find(s, s.ids[i]) < i ||
+        carnn__overlap_has(m->overlap, m->question, s.ids[i]))
         return 0.0f;
     *all += rare;
     return (float)((m->sum[s.ids[i]] - own) / (m->all - own)) * rare;
@@ -17209,10 +17210,8 @@ typedef struct carnn__candidates {
 /* Which candidate of the item a word is, by its place among them, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
     carnn__list candidates = carnn__last_tokens(work, item);
-    uint32_t i;
-    for (i = 0; i < candidates.length; i++)
-        if (candidates.ids[i] == word) return i;
-    return CARNN__NO_INDEX;
+    size_t i = carnn__list_find(candidates, word);
+    return i < candidates.length ? (uint32_t)i : CARNN__NO_INDEX;
 }
 
 /* The candidates of a text as they are written, C at most. */
@@ -19721,9 +19720,7 @@ static carnn__fact carnn__history_fact(carnn__list said) {
 
 /* Does the utterance have the subject of the fact? */
 static int carnn__history_names_subject(carnn__list said, const carnn__fact *fact) {
-    size_t k;
-    for (k = 0; k < said.length && said.ids[k] != fact->subject;) k++;
-    return fact->subject && k < said.length;
+    return fact->subject && carnn__list_find(said, fact->subject) < said.length;
 }
 
 /* The system has said this. If it names the subject of one of `count` facts, then those with a
