@@ -20134,8 +20134,8 @@ typedef struct carnn__heard {
 typedef struct carnn__match {
     size_t weight, speaker;  /* parameters M (V, 4), S (4, D) */
     float *rarity;           /* (V) r_w; NULL: there is no S */
-    carnn__mat base;         /* (1, L) z where nobody has said anything */
-    float *base_R;           /* (L) row `nobody` of R there; the others are zeros */
+    carnn__match_sums base;  /* where nobody has said anything */
+    float *dbase;            /* (L) gradient of its z */
     carnn__lists has;        /* (V) an inverted index: the candidates that have a word, as often as
                                 they have it */
     unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
@@ -20194,7 +20194,8 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
                               const carnn__packed *seq, float *z, size_t L, size_t B) {
     size_t V = p->model->words.count, most = carnn__times(B, carnn__match_most(p->work));
     size_t heard = carnn__in_session(p->work) ? V : 0;
-    m->base = carnn__plan_mat(p, 1, L);
+    m->base.z = carnn__floats(p->arena, 1, L);
+    m->dbase = carnn__floats(p->arena, 1, p->work->g ? L : 0);
     m->has.count = V;
     m->has.at = carnn__sizes(p->arena, V + 1);
     m->has.ids = carnn__indices(p->arena, read->choice_words);
@@ -20212,7 +20213,7 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->in = carnn__indices(p->arena, heard);
     if (!carnn__match_has_speakers(p->model)) return;
     m->rarity = carnn__floats(p->arena, 1, V);
-    m->base_R = carnn__floats(p->arena, 1, L);
+    m->base.R = carnn__floats(p->arena, CARNN__SPEAKERS, L);
     m->sums.R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
     m->before.sums.R = carnn__floats(p->arena, heard ? CARNN__SPEAKERS : 0, L);
     m->q = carnn__plan_mat(p, B, CARNN__SPEAKERS);
@@ -20244,14 +20245,14 @@ static void carnn__match_ready(const carnn__work *work, carnn__match *m,
         size_t n = carnn__list_length(&m->has, i);
         m->rarity[i] = n ? 0.1f * logf((float)m->L / (float)n) : 0.0f;
     }
-    carnn__mat_clear(&m->base, 1);
-    memset(m->base.x, 0, m->L * sizeof(float));
-    if (m->base_R) memset(m->base_R, 0, m->L * sizeof(float));
+    if (work->g) memset(m->dbase, 0, m->L * sizeof(float));
+    memset(m->base.z, 0, m->L * sizeof(float));
+    if (m->base.R) memset(m->base.R, 0, CARNN__SPEAKERS * m->L * sizeof(float));
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
             size_t word = choices->ids[i];
-            m->base.x[l] += M[word * CARNN__SPEAKERS + CARNN__NOBODY];
-            if (m->base_R) m->base_R[l] += m->rarity[word];
+            m->base.z[l] += M[word * CARNN__SPEAKERS + CARNN__NOBODY];
+            if (m->base.R) m->base.R[CARNN__NOBODY * m->L + l] += m->rarity[word];
         }
 }
 
@@ -20335,14 +20336,6 @@ static carnn__match_sums carnn__match_of_turn(const carnn__match *m, size_t i) {
     return sums;
 }
 
-/* The sums become those before anybody has said anything. */
-static void carnn__match_begin(const carnn__match *m, carnn__match_sums to) {
-    memcpy(to.z, m->base.x, m->L * sizeof *to.z);
-    if (!to.R) return;
-    memset(to.R, 0, CARNN__SPEAKERS * m->L * sizeof *to.R);
-    memcpy(to.R + CARNN__NOBODY * m->L, m->base_R, m->L * sizeof *to.R);
-}
-
 static void carnn__match_copy(const carnn__match *m, carnn__match_sums from, carnn__match_sums to) {
     memcpy(to.z, from.z, m->L * sizeof *to.z);
     if (to.R) memcpy(to.R, from.R, CARNN__SPEAKERS * m->L * sizeof *to.R);
@@ -20354,8 +20347,7 @@ static void carnn__match_run(void *job, size_t run, size_t worker) {
     (void)worker;
     for (i = m->run[run]; i < m->run[run + 1]; i++) {
         carnn__match_sums sums = carnn__match_of_turn(m, i);
-        if (i == m->run[run]) carnn__match_begin(m, sums);
-        else carnn__match_copy(m, carnn__match_of_turn(m, i - 1), sums);
+        carnn__match_copy(m, i == m->run[run] ? m->base : carnn__match_of_turn(m, i - 1), sums);
         carnn__match_change(m->work, m, m->change + m->at[i], m->at[i + 1] - m->at[i], sums);
     }
 }
@@ -20425,7 +20417,7 @@ static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
     dM = carnn__gradient(work, m->weight);
     carnn__parallel(work->engine->pool, m->runs, carnn__match_run_back, m);
     for (i = 0; i < m->runs; i++)
-        work->engine->k->add(carnn__match_of_turn(m, m->run[i]).z, m->base.d, m->L);
+        work->engine->k->add(carnn__match_of_turn(m, m->run[i]).z, m->dbase, m->L);
     for (i = 0; i < m->at[m->seq->sequences]; i++) {
         float *of = dM + m->change[i].word * CARNN__SPEAKERS;
         of[m->change[i].to] += m->gained[i];
@@ -20442,7 +20434,7 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
     dM = carnn__gradient(work, m->weight);
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
-            dM[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY] += m->base.d[l];
+            dM[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY] += m->dbase[l];
 }
 
 /* --- a session -------------------------------------------------------------------------------- */
@@ -20451,7 +20443,7 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
 static void carnn__match_reset(carnn__match *m) {
     if (!m->who) return;
     memset(m->before.who, CARNN__NOBODY, m->has.count);
-    carnn__match_begin(m, m->before.sums);
+    carnn__match_copy(m, m->base, m->before.sums);
 }
 
 /* The speaker has said these words, in utterance `number`. */
