@@ -19408,9 +19408,8 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
 /* --- an exchange of names, in a batch -------------------------------------------------------- */
 
 typedef struct carnn__exchange {
-    carnn__name_classes names; /* of 0 classes: nothing is exchanged, and the choices below are the
-                                  candidates */
-    carnn__lists choices;    /* (L + R) words of the candidates, then of replies that are none */
+    carnn__name_classes names; /* of 0 classes: nothing is exchanged */
+    carnn__lists *choices;   /* (L + R) words of the candidates, then of replies that are none */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
     uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
     uint32_t *slot;          /* (slots) a hash table of all choices by their words */
@@ -19419,34 +19418,34 @@ typedef struct carnn__exchange {
 
 /* The slot of a choice by its words, or the free one where it belongs. */
 static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
-    carnn__list words = carnn__list_at(&m->choices, choice);
+    carnn__list words = carnn__list_at(m->choices, choice);
     uint64_t hash = words.length;
     size_t i, slot;
     for (i = 0; i < words.length; i++) hash = carnn__stream(hash, words.ids[i]);
     for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (m->slots - 1)) {
-        carnn__list other = carnn__list_at(&m->choices, m->slot[slot]);
+        carnn__list other = carnn__list_at(m->choices, m->slot[slot]);
         if (carnn__same_list(other, words)) break;
     }
     return &m->slot[slot];
 }
 
-/* The caller has set m->choices to the candidates, which are copied. most: L + R. Returns how many
+/* The caller has set *m->choices to the candidates, which are copied. most: L + R. Returns how many
    words the choices have at most. */
 static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m, size_t most) {
-    const carnn__lists own = m->choices;
+    const carnn__lists own = *m->choices;
     size_t V = p->model->words.count, L = own.count, longest = 0, words, i;
     for (m->slots = 2; m->slots / 2 < most;) m->slots *= 2;
     for (i = 0; i < L; i++) longest = carnn__max(longest, carnn__list_length(&own, i));
     words = own.at[L] + (most - L) * longest;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
-    m->choices.at = carnn__sizes(p->arena, most + 1);
-    m->choices.ids = carnn__indices(p->arena, words + 1);
+    m->choices->at = carnn__sizes(p->arena, most + 1);
+    m->choices->ids = carnn__indices(p->arena, words + 1);
     m->slot = carnn__indices(p->arena, m->slots);
     if (!m->slot) return words;
-    memcpy(m->choices.at, own.at, (L + 1) * sizeof *own.at);
-    memcpy(m->choices.ids, own.ids, own.at[L] * sizeof *own.ids);
+    memcpy(m->choices->at, own.at, (L + 1) * sizeof *own.at);
+    memcpy(m->choices->ids, own.ids, own.at[L] * sizeof *own.ids);
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
     memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
     for (i = 0; i < L; i++) {
@@ -19459,8 +19458,8 @@ static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m, size_t mo
 /* Forgets all choices but the first L. What came last into the hash table leaves it first, so that
    every chain of slots stays whole. */
 static void carnn__exchange_clear(carnn__exchange *m, size_t L) {
-    for (; m->choices.count > L; m->choices.count--)
-        *carnn__exchange_slot(m, m->choices.count - 1) = CARNN__NO_INDEX;
+    for (; m->choices->count > L; m->choices->count--)
+        *carnn__exchange_slot(m, m->choices->count - 1) = CARNN__NO_INDEX;
 }
 
 /* Draws the permutations of the names for the dialog that begins with the item `first`. */
@@ -19485,16 +19484,16 @@ static void carnn__exchange_add(const carnn__exchange *m, carnn__lists *to, carn
 /* The choice that the reply `target` becomes in the dialog at hand: a new one where the candidates
    do not have it. */
 static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
-    size_t choice = m->choices.count;
+    size_t choice = m->choices->count;
     uint32_t *slot;
     carnn__list words;
     if (target == CARNN__NO_INDEX) return target;
-    words = carnn__list_at(&m->choices, target);
+    words = carnn__list_at(m->choices, target);
     if (!carnn__classes_has(&m->names, words)) return target;
-    carnn__exchange_add(m, &m->choices, words);
+    carnn__exchange_add(m, m->choices, words);
     slot = carnn__exchange_slot(m, choice);
     if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)choice;
-    else m->choices.count--;
+    else m->choices->count--;
     return *slot;
 }
 
@@ -19738,10 +19737,11 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
 typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told is only SAID */
 
 typedef struct carnn__history {
-    carnn__lists choices;    /* (L) words of the candidates */
-    size_t choice_words;     /* of `choices`; in training at most so many in all of a batch's */
-    carnn__exchange exchange; /* of names, in training; but `choices` are always those of the batch
-                                 at hand */
+    carnn__lists candidates; /* (L) their words */
+    carnn__lists choices;    /* of the batch at hand: the candidates; in training without the words
+                                that are dropped, or with replies that are none, too */
+    size_t choice_words;     /* of `choices` at most */
+    carnn__exchange exchange; /* of names, in training */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog $start, then what is kept */
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
@@ -19798,7 +19798,7 @@ static size_t carnn__history_candidates(const carnn_model *model, carnn__lists *
    the data set into dialogs. */
 static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
                                           carnn_error *error) {
-    carnn__lists *l = &m->choices;
+    carnn__lists *l = &m->candidates;
     size_t n = m->choice_words = carnn__history_candidates(work->model, l);
     void **blocks = &carnn__corpus_of(work)->blocks;
     carnn_status status = CARNN_OK;
@@ -19863,7 +19863,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     const carnn__work *work = p->work;
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
-    size_t odd = work->g && p->model->unsure < m->choices.count ? R / CARNN__ODD_SHARE + 1 : 0;
+    size_t odd = work->g && p->model->unsure < m->candidates.count ? R / CARNN__ODD_SHARE + 1 : 0;
     int exchanges = m->exchange.names.classes > 0;
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
@@ -19873,8 +19873,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count); /* each is listed only once */
     m->most_lists = U + odd;
     m->most_turns = R + odd;
-    m->most_choices = m->choices.count + (exchanges ? R : 0);
-    m->exchange.choices = m->choices;
+    m->most_choices = m->candidates.count + (exchanges ? R : 0);
+    m->choices = m->candidates;
+    m->exchange.choices = &m->choices;
     if (exchanges)
         m->choice_words = carnn__exchange_plan(p, &m->exchange, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
@@ -20015,7 +20016,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     carnn__exchange *x = m->exchange.names.classes ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
     m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
-    if (x) carnn__exchange_clear(x, m->choices.count);
+    if (x) carnn__exchange_clear(x, m->candidates.count);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
@@ -20036,7 +20037,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     }
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) /* for the next batch */
         carnn__history_forget(work, m, &c->pieces[c->queue[i]], 0);
-    if (work->g && work->model->unsure < m->choices.count) carnn__history_odd(work, m, key);
+    if (work->g && work->model->unsure < m->candidates.count) carnn__history_odd(work, m, key);
 }
 
 #endif
@@ -20147,8 +20148,7 @@ typedef struct carnn__match {
     const carnn__packed *seq;
     carnn__match_sums sums;  /* (B, L), (B, 4, L) by rank */
     carnn__mat q;            /* (B, 4) by rank */
-    const carnn__lists *choices; /* (L) of the batch at hand */
-    size_t L;                    /* their number */
+    size_t L;                /* choices of the batch at hand */
     size_t runs, *run;       /* (runs + 1) their first turns */
     size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
     carnn__change *change;
@@ -20221,7 +20221,7 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
 
 /* Lists the candidates by their words, each list in their order: a counting sort. */
 static void carnn__match_index(carnn__match *m) {
-    const carnn__lists *choices = m->choices;
+    const carnn__lists *choices = &m->read->choices;
     size_t V = m->has.count, *at = m->has.at, l, i;
     memset(at, 0, (V + 1) * sizeof *at);
     for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i]]++;
@@ -20232,13 +20232,13 @@ static void carnn__match_index(carnn__match *m) {
 }
 
 /* Sets r_w and the sums that candidates have before anybody has said anything. */
-static void carnn__match_ready(const carnn__work *work, carnn__match *m,
-                               const carnn__lists *choices) {
+static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
+    const carnn__lists *choices;
     const float *M;
     size_t l, i;
     if (!m->who) return;
     M = carnn__weight(work, m->weight);
-    m->choices = choices;
+    choices = &m->read->choices;
     m->L = choices->count;
     carnn__match_index(m);
     for (i = 0; m->rarity && i < m->has.count; i++) {
@@ -20427,10 +20427,11 @@ static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
 
 /* From the gradient of the base, which is of all chunks, to dM. */
 static void carnn__match_base_back(const carnn__work *work, const carnn__match *m) {
-    const carnn__lists *choices = m->choices;
+    const carnn__lists *choices;
     float *dM;
     size_t l, i;
     if (!m->who) return;
+    choices = &m->read->choices;
     dM = carnn__gradient(work, m->weight);
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
@@ -20704,8 +20705,7 @@ typedef struct carnn__dialog {
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     carnn__match match;
     float *balance;          /* (L) a_l; NULL: 0 */
-    carnn__lists kept;       /* (L) choices of the batch; in training the words that are dropped
-                                have become the unknown one */
+    float word_dropout;      /* of the candidates' words in training */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     float *loss;             /* (R), by chunks and in these by rank */
@@ -20784,15 +20784,15 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
    The unsure reply is as frequent as odd turns are. Where names are exchanged there is neither: all
    replies with a name are as frequent, and no word is dropped. */
 static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
-    const carnn__lists *choices = &m->read.exchange.choices;
     const uint32_t *target = m->net.corpus.target;
     double balance = carnn__option(p->model, CARNN__DIALOG_BALANCE);
-    size_t L = choices->count, items = p->work->data->item_count, i;
-    m->kept = *choices;
+    size_t L = m->read.candidates.count, items = p->work->data->item_count, i;
+    m->word_dropout = 0.0f;
     m->balance = NULL;
     if (!p->work->g || m->read.exchange.names.classes) return;
-    if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
-        m->kept.ids = carnn__indices(p->arena, choices->at[L]);
+    m->word_dropout = (float)carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT);
+    if (m->word_dropout > 0.0f)
+        m->read.choices.ids = carnn__indices(p->arena, m->read.candidates.at[L]);
     if (balance > 0.0) m->balance = carnn__floats(p->arena, 1, L);
     if (!m->balance) return;
     memset(m->balance, 0, L * sizeof(float));
@@ -20841,13 +20841,11 @@ enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS, CA
 /* Drops words of the candidates in a step: word 0 is the unknown one. */
 static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__lists *choices = &m->read.exchange.choices;
-    float rate = (float)carnn__option(work->model, CARNN__DIALOG_WORD_DROPOUT);
-    size_t i, n = choices->at[choices->count];
-    if (m->kept.ids == choices->ids) return;
+    const carnn__lists *all = &m->read.candidates;
+    size_t i;
     key = key ? carnn__stream(key, CARNN__DROP_WORDS) : 0;
-    for (i = 0; i < n; i++)
-        m->kept.ids[i] = key && carnn__uniform(key, i) < rate ? 0 : choices->ids[i];
+    for (i = 0; m->word_dropout > 0.0f && i < all->at[all->count]; i++)
+        m->read.choices.ids[i] = key && carnn__uniform(key, i) < m->word_dropout ? 0 : all->ids[i];
 }
 
 /* Packs the recurrent weights, encodes the candidates and lists them by their words. Where nothing
@@ -20855,13 +20853,14 @@ static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->kept.count, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    const carnn__lists *choices = &m->read.choices;
+    size_t L = choices->count, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
     if (m->ready) return;
-    carnn__match_ready(work, &m->match, &m->kept);
+    carnn__match_ready(work, &m->match);
     if (m->has_cell) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, choices, i, end - i, &m->y, 0, 0);
         if (!work->g)
             carnn__pack_part(e, CARNN__NT, L, D, i, end, carnn__floats_of(m->y.x, D), m->packed_y);
     }
@@ -20904,7 +20903,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
 static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->read.choices.count;
     int form = (work->g ? CARNN__NT : CARNN__PACKED) | (m->match.who ? CARNN__ADD : 0);
     carnn__matrix_rows(m->c.x, carnn__floats_of(m->e.x, D), m->context, B);
     carnn__mat_clear(&m->c, B);
@@ -20924,7 +20923,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
 static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->kept.count;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->read.choices.count;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__match_state_back(work, &m->match, &m->o);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
@@ -20993,7 +20992,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     size_t B, b, L, U;
     carnn__history_collect(work, &m->read, m->net.number, key);
     U = m->read.lists.count;
-    L = m->kept.count = m->read.exchange.choices.count;
+    L = m->read.choices.count;
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
@@ -21040,12 +21039,12 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, &m->e, U);
     carnn__dialog_drop_utterances(work, m->e.d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->kept, 0, m->kept.count, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->read.choices, 0, m->read.choices.count, &m->y, 0, 1);
 }
 
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    size_t i, L = m->read.choices.count;
+    size_t i, L = m->read.candidates.count;
     for (i = 0; i < m->read.turns; i++) {
         uint32_t target = m->net.corpus.target[m->read.turn[i]];
         double right = carnn__agree(works, count, i, target);
@@ -21071,17 +21070,17 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
-    carnn__lists *choices = &m->read.choices;
+    carnn__lists *candidates = &m->read.candidates;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
-    size_t words = m->read.choice_words = carnn__history_candidates(s->model, choices);
+    size_t words = m->read.choice_words = carnn__history_candidates(s->model, candidates);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     /* the history, what the user says and the reply: none of them moves before it is explained */
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
-    choices->at = carnn__sizes(arena, choices->count + 1);
-    choices->ids = carnn__indices(arena, words + 1);
-    if (choices->ids) carnn__history_candidates(s->model, choices);
+    candidates->at = carnn__sizes(arena, candidates->count + 1);
+    candidates->ids = carnn__indices(arena, words + 1);
+    if (candidates->ids) carnn__history_candidates(s->model, candidates);
     c->most_items = 1;
     c->longest = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = carnn__indices(arena, CARNN__UTTERANCE_WORDS);

@@ -33,8 +33,8 @@ static double balance_loss(carnn_model *model, const carnn_dataset *data, uint64
     CHECK_INT(test_work_begin(&w), 1);
     carnn__net_batch(&w.work, 0, key, &w.tally);
     m = (const carnn__dialog *)w.work.state;
-    CHECK_INT(m->kept.at[BALANCE_CHOICES], BALANCE_WORDS);
-    if (words) memcpy(words, m->kept.ids, BALANCE_WORDS * sizeof *words);
+    CHECK_INT(m->read.choices.at[BALANCE_CHOICES], BALANCE_WORDS);
+    if (words) memcpy(words, m->read.choices.ids, BALANCE_WORDS * sizeof *words);
     if (gradient) memcpy(gradient, g, model->params.size * sizeof(float));
     loss = w.tally.loss;
     test_work_close(&w);

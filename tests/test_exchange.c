@@ -114,7 +114,7 @@ static void test_classes(void) {
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
     CHECK_INT(e->classes, 4);
-    CHECK(!m->balance && m->kept.ids == m->read.exchange.choices.ids); /* as names are exchanged */
+    CHECK(!m->balance && m->word_dropout == 0.0f); /* as names are exchanged */
     CHECK_INT(e->of[number_of(model, "two")], e->of[number_of(model, "six")]);
     CHECK(tree != place && place != phone && phone != tree);
     for (i = 0; i < TREES; i++) {
@@ -372,7 +372,7 @@ static void test_permutations(void) {
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
     carnn__history_collect(&batch.w.work, &m->read, 0, 11);
     CHECK_INT(m->read.turns, data->item_count);
-    CHECK(m->read.exchange.choices.count > L);
+    CHECK(m->read.choices.count > L);
     for (item = line = 0; item < data->item_count; item++) {
         carnn__list words;
         if (item % 5 == 0) { /* five turns a dialog */
@@ -401,14 +401,14 @@ static void test_permutations(void) {
                 check_images(names, words.ids, n - marked, &c->tokens, m->read.seq[line]);
                 if (marked) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i);
             }
-        words = carnn__list_at(&names->choices, m->read.answer[item]);
-        CHECK_INT(words.length, carnn__list_length(&m->read.choices, c->target[item]));
-        check_images(names, words.ids, words.length, &m->read.choices, c->target[item]);
-        CHECK(m->read.answer[item] < names->choices.count);
+        words = carnn__list_at(names->choices, m->read.answer[item]);
+        CHECK_INT(words.length, carnn__list_length(&m->read.candidates, c->target[item]));
+        check_images(names, words.ids, words.length, &m->read.candidates, c->target[item]);
+        CHECK(m->read.answer[item] < names->choices->count);
     }
     CHECK(changed > 0);
     CHECK_INT(told, data->item_count / 5 * 4 * 2);
-    for (i = L; i < names->choices.count; i++) /* no reply is there twice */
+    for (i = L; i < names->choices->count; i++) /* no reply is there twice */
         CHECK_INT(*carnn__exchange_slot(names, i), i);
     carnn__exchange_draw(names, 11, 0); /* the next dialog has another permutation */
     memcpy(image, names->image, V * sizeof *image);
@@ -417,10 +417,10 @@ static void test_permutations(void) {
     carnn__history_collect(&batch.w.work, &m->read, 0, 12); /* the batch before is forgotten */
     for (i = n = 0; i < names->slots; i++) {
         if (names->slot[i] == CARNN__NO_INDEX) continue;
-        CHECK(names->slot[i] < names->choices.count);
+        CHECK(names->slot[i] < names->choices->count);
         n++;
     }
-    CHECK_INT(n, names->choices.count);
+    CHECK_INT(n, names->choices->count);
     free(image);
     close_batch(&batch);
 }
