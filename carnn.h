@@ -12567,10 +12567,11 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 
 /* --- the plan of a head -------------------------------------------------------------------------
    One function of a head, `parts`, lists its weights and matrices. It runs to declare the weights
-   of a model: then store is the model's, and arena is NULL. It runs again to count the memory of a
-   model at work, and to take it, maybe several times with one state: then store only counts, so
-   that each weight gets the number that it was declared with. Pointers to memory are NULL until it
-   is taken. */
+   of a model: then store is the model's, arena and work are NULL. When the model begins to work, it
+   runs so again, but store only counts: what does not depend on the data is thus set before the
+   data are cut into pieces. Then it runs to count the memory of a batch, and to take it, maybe
+   several times with one state: each weight gets the number that it was declared with. Pointers to
+   memory are NULL until it is taken. */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -12657,7 +12658,7 @@ struct carnn__task {
     uint32_t (*word)(const carnn_model *model, carnn__span word);
     /* batches */
     carnn__limits limits;
-    /* (*) the sizes of an item, asked for before `parts` runs; NULL: its rows, and 0 */
+    /* (*) the sizes of an item, asked for before there is memory; NULL: its rows, and 0 */
     void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]);
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
     /* (*) what the target of an item ought to be ("a number"), if it is something else; else NULL.
@@ -15276,10 +15277,6 @@ static size_t carnn__rnn_state_size(const carnn__rnn *m) {
 static carnn_status carnn__corpus_carried(carnn__work *work, const carnn__rnn *m, size_t rows,
                                           carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
-    carnn__store store; /* only counts: the head sets the sizes of m when it declares its weights */
-    carnn__plan p = {&store, NULL, work, work->model};
-    carnn__store_open(&store, NULL, 0);
-    work->model->task->parts(&p, work->state);
     c->carried_count = 2 * rows * carnn__rnn_state_size(m);
     c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
     if (!c->carried) return carnn__out_of_memory(error);
@@ -18028,9 +18025,13 @@ static void carnn__net_close(carnn__work *work) {
    an error, too, carnn__net_close frees what has been made. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     const carnn__task *task = work->model->task;
+    carnn__store same; /* only counts */
+    carnn__plan p = {&same, NULL, NULL, work->model};
     carnn_status status;
     work->state = carnn__alloc_zero(&work->allocator, 1, task->state);
     if (!work->state) return carnn__out_of_memory(error);
+    carnn__store_open(&same, NULL, 0);
+    task->parts(&p, work->state);
     status = carnn__corpus_tokens(work, error);
     if (!status) status = carnn__corpus_targets(work, error);
 #ifndef CARNN_NO_TEXT
@@ -21504,12 +21505,6 @@ typedef struct carnn__lm {
 /* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-/* Sets how long pieces and chunks are. */
-static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
-    m->text.T = carnn__lm_steps(model);
-    m->net.corpus.chunk = carnn__option_whole(model, CARNN__LM_CHUNKS);
-}
-
 /* The states that go on, and what else a session keeps. */
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m) {
     int session = carnn__in_session(p->work), carries = session || m->net.corpus.chunk;
@@ -21530,7 +21525,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape encoder = carnn__plain_shape(CARNN__CELL_ncarnn_free, e, h);
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     int looks_back = carnn__lm_looks_back(p->model);
-    carnn__lm_lengths(m, p->model);
+    m->text.T = carnn__lm_steps(p->model);
+    m->net.corpus.chunk = carnn__option_whole(p->model, CARNN__LM_CHUNKS);
     N = carnn__min(m->net.corpus.most_size[0], B * m->text.T);
     M = carnn__min(m->net.corpus.most_size[1], B * m->text.T);
     m->characters = !carnn__lm_by_word(p->model);
@@ -21564,7 +21560,6 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn_status status;
-    carnn__lm_lengths(m, work->model);
     if (m->net.corpus.chunk && !work->g) work->batch = 1;
     status = carnn__running_cut(work, &m->text, error);
     if (status || !m->net.corpus.chunk) return status;
