@@ -14306,7 +14306,7 @@ typedef struct carnn__rnn_input {
     const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
     const float *state;       /* (layers, carnn__rnn_state_count, P, h) before the first step, of
-                                 one direction; call carnn__rnn_ready before. NULL: zeros */
+                                 one direction. NULL: zeros */
     float *next;              /* the same after the last step of each sequence; may be `state`
                                  where nothing is learnt. Not used where state is NULL */
 } carnn__rnn_input;
@@ -14711,6 +14711,7 @@ typedef struct carnn__rnn {
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* with states: steps before the first one of this call */
     int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
+    int ready;         /* recurrent weights are packed; stays so where nothing is learnt */
     carnn__mat masked; /* of several bases: (U or N, in) what the base at hand reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
@@ -14814,6 +14815,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     m->directions = s.directions;
     m->h = s.h;
     m->skip = s.skip;
+    m->ready = 0;
     s.U = U;
     s.N = N;
     s.P = P;
@@ -14838,15 +14840,16 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
     return &m->layer[m->layers - 1].y;
 }
 
-/* Packs the recurrent weights for products. To be called whenever weights have changed. */
+/* Packs the recurrent weights for products; where nothing is learnt, once. */
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     size_t l, b, i;
-    for (l = 0; l < m->layers; l++)
+    for (l = 0; !m->ready && l < m->layers; l++)
         for (i = 0; i < m->directions; i++) {
             for (b = 0; b < m->bases; b++)
                 carnn__cell_ready(&carnn__rnn_base_of(m, l, b, i)->run, work->engine);
             if (!m->bases) carnn__multigraph_ready(work, &m->layer[l].graph[i]);
         }
+    m->ready = !work->g;
 }
 
 /* The input of layer l: x, or the packed output of the layer below; and its own states. */
@@ -14954,7 +14957,7 @@ static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn_
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
     size_t l, b, i;
-    if (!x.state) carnn__rnn_ready(work, m);
+    carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
@@ -21629,10 +21632,7 @@ static double carnn__lm_label_share(const carnn__work *work) {
 static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, int carried) {
     const carnn__packed *packed = &m->seq.packed;
     double alpha = 1.0 - carnn__lm_label_share(work);
-    if (carried) {
-        carnn__rnn_carry(work, &m->cell, &m->carried, packed, 0);
-        carnn__rnn_ready(work, &m->cell);
-    }
+    if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, 0);
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
     if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), packed->rows,
@@ -21885,7 +21885,6 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, m);
     carnn__lm_context(&s->work, m, 0, 0);
-    carnn__rnn_ready(&s->work, &m->cell);
     if (!m->net.corpus.chunk)
         memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
 }
@@ -23548,7 +23547,6 @@ static void carnn__signal_reset(carnn_session *s) {
     carnn__texts *t = &m->net.texts;
     if (!m->state) return;
     carnn__texts_collect(t, 0);
-    carnn__rnn_ready(&s->work, &m->layers.rnn);
     m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
     m->row.state = m->row.next = m->state;
     memset(m->state, 0, carnn__rnn_state_size(&m->layers.rnn) * sizeof(float));
