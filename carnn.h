@@ -17865,6 +17865,7 @@ typedef struct carnn__word_softmax {
     float *room;                /* (h) for a row of W, in sessions */
     uint32_t *target;           /* (N) */
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
+    int ready;                  /* W is packed; stays so where nothing is learnt */
 } carnn__word_softmax;
 
 /* Words that only word vectors have are not predicted. tied: the parameter of word vectors that W
@@ -17879,6 +17880,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
                                    0.0f);
     m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
     if (!p->arena) return;
+    m->ready = 0;
     session = carnn__in_session(p->work);
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
     m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
@@ -17909,7 +17911,8 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     size_t D = h->columns, V = m->V, from, rows;
     carnn__matrix w = carnn__weights(work, m->weight);
     carnn__net_of(work)->words = N;
-    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, m->forward);
+    if (m->forward && !m->ready) carnn__pack(e, CARNN__NT, V, D, w, m->forward);
+    m->ready = !work->g;
     if (work->g) carnn__pack(e, CARNN__NN, D, V, w, m->backward);
     for (from = 0; from < N; from += rows) {
         rows = carnn__min(m->block, N - from);
