@@ -3895,11 +3895,11 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
    The group `above` is w rows up in B and w columns back in C, and `right` columns on in A and B.
    Calls 1 and 4 of crowded rows have one group. */
 static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k, const float *a,
-                                                   size_t lda, const float *b, size_t ldb, float *c,
-                                                   size_t ldc) {
+                                                   size_t lda, const float *b, size_t ldb,
+                                                   int large, float *c, size_t ldc) {
     const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS(m);
     const size_t whole = k - k % 4, half = k / 2;
-    const int crowded = ldb % CARNN__CROWDED == 0, large = k == ldb && n * k >= CARNN__FAR;
+    const int crowded = ldb % CARNN__CROWDED == 0;
     const ptrdiff_t rows = (ptrdiff_t)(w * ldb), right = (ptrdiff_t)half;
     const CARNN__K(apart) one = {0, 0, 0}, below = {0, rows, (ptrdiff_t)w};
     const CARNN__K(apart) above = {right, right - rows, -(ptrdiff_t)w};
@@ -3928,20 +3928,24 @@ static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k,
 
 /* C (m, n) += A B' for m rows, at most CARNN__DOTS_MOST, with a B that is stored (n, k): B is read
    once, and its rows are transposed in registers, as many as row_dots takes, or sixteen. Bound by
-   the shuffles, at half of the speed at which the cache is read (gemv A B'), or by memory. */
+   the shuffles, at half of the speed at which the cache is read (gemv A B'), or, with a large B, by
+   memory: then the rows that follow are prefetched. */
 static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                          const float *b, size_t ldb, float *c, size_t ldc) {
+    const int large = k == ldb && n * k >= CARNN__FAR;
     size_t j = 0, p, s, i;
 #if defined(CARNN__DOT_ROWS)
-    j = CARNN__K(dots_of_rows)(m, n, k, a, lda, b, ldb, c, ldc);
+    j = CARNN__K(dots_of_rows)(m, n, k, a, lda, b, ldb, large, c, ldc);
 #endif
     for (; j < n; j += CARNN__LANES) {
         const size_t width = carnn__min(n - j, CARNN__LANES);
         const size_t whole = width == CARNN__LANES ? k / CARNN__LANES * CARNN__LANES : 0;
+        const float *next = large && whole ? b + (j + CARNN__LANES) * ldb : NULL;
         vec sum[CARNN__DOTS_MOST];
         CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc + j, width);
         for (p = 0; p < whole; p += CARNN__LANES) {
             vec block[CARNN__LANES];
+            for (i = 0; next && i < CARNN__LANES; i++, next += CARNN__LANES) CARNN__PREFETCH_2(next);
             CARNN__V(transpose)(b + j * ldb + p, ldb, block);
             CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) {
                 CARNN__UNROLL for (i = 0; i < m; i++)
