@@ -1921,16 +1921,15 @@ static long carnn__preemptions(void) {
 #define CARNN__PREEMPTIONS 300.0 /* per second: too many */
 #define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
-static void carnn__pool_watch(carnn__pool *pool) {
-    double now = carnn__clock(), seconds = fabs(now - pool->watched); /* it may be set back */
-    long seen, before = pool->preemptions, active = carnn__get(&pool->active);
-    if (seconds < CARNN__WATCH) return;
-    seen = carnn__preemptions();
+/* The time is `now`, and threads were preempted `seen` times so far. */
+static void carnn__pool_look(carnn__pool *pool, double now, long seen) {
+    double seconds = fabs(now - pool->watched); /* the clock may be set back */
+    long times = seen - pool->preemptions, active = carnn__get(&pool->active);
     pool->watched = now;
     pool->preemptions = seen;
     pool->held_until = fmin(pool->held_until, now + CARNN__HOLD_MOST);
     if (active > 1 && seconds < 4.0 * CARNN__WATCH &&
-        (double)(seen - before) > CARNN__PREEMPTIONS * seconds) {
+        (double)times > CARNN__PREEMPTIONS * seconds) {
         int again = now - pool->held_until < 4.0 * CARNN__WATCH;
         if (!again) pool->hold = CARNN__HOLD;
         else if (pool->hold < CARNN__HOLD_MOST) pool->hold *= 2.0;
@@ -1939,6 +1938,12 @@ static void carnn__pool_watch(carnn__pool *pool) {
     } else if (active < (long)pool->threads && now > pool->held_until) {
         carnn__pool_resize(pool, active + 1);
     }
+}
+
+static void carnn__pool_watch(carnn__pool *pool) {
+    double now = carnn__clock();
+    if (fabs(now - pool->watched) >= CARNN__WATCH)
+        carnn__pool_look(pool, now, carnn__preemptions());
 }
 
 /* Starts a job, works on it, and waits for the pieces of other threads. */

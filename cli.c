@@ -1152,7 +1152,7 @@ static void warn_of_table(void) {
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
-    FILE *log, *probe;                  /* of epochs, of probes; NULL: none */
+    FILE *log, *probe;      /* of epochs, of probes; NULL: none */
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
