@@ -3950,7 +3950,8 @@ static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const flo
         CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc + j, width);
         for (p = 0; p < whole; p += CARNN__LANES) {
             vec block[CARNN__LANES];
-            for (i = 0; next && i < CARNN__LANES; i++, next += CARNN__LANES) CARNN__PREFETCH_2(next);
+            for (i = 0; next && i < CARNN__LANES; i++, next += CARNN__LANES)
+                CARNN__PREFETCH_2(next);
             CARNN__V(transpose)(b + j * ldb + p, ldb, block);
             CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) {
                 CARNN__UNROLL for (i = 0; i < m; i++)

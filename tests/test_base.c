@@ -140,8 +140,8 @@ static void check_pool(void) {
 
 #ifndef CARNN_NO_THREADS
 
-/* The pool looks 30 ms after it has looked last, whatever the clock says: have threads been preempted
-   often since? */
+/* The pool looks 30 ms after it has looked last, whatever the clock says: have threads been
+   preempted often since? */
 static void see_preempted(carnn__pool *pool, int preempted) {
     carnn__pool_look(pool, pool->watched + 0.03, pool->preemptions + (preempted ? 1000000 : 0));
 }
