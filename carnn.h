@@ -25011,14 +25011,14 @@ static void carnn__store_free(carnn__store *store, void *block, const carnn_allo
     carnn__free(a, store->item);
 }
 
-/* Frees the store of a model, which gets another one in its place, whose weights are in `block`. */
-static void carnn__model_take(carnn_model *model, const carnn__store *store, void *block) {
+/* Frees the store of a model, which gets another one in its place. */
+static void carnn__model_take(carnn_model *model, const carnn__store *store) {
     carnn__store_free(&model->params, model->block, &model->allocator);
     model->params = *store;
-    model->block = block;
+    model->block = store->value;
 }
 
-/* A store with the weights of another one, whose matrices are quantised. */
+/* Makes a store with the weights of another one, its matrices rounded to 8 bits. */
 static carnn_status carnn__store_quantise(carnn__store *to, const carnn__store *from,
                                           const carnn_allocator *a, carnn_error *error) {
     carnn_status status;
@@ -26279,7 +26279,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
         status = carnn__store_quantise(&made[i], &carnn__single(model, i)->params, a, error);
     for (i = 0; made && i < n; i++) {
         if (status) carnn__store_free(&made[i], made[i].value, a);
-        else carnn__model_take(carnn__single(model, i), &made[i], made[i].value);
+        else carnn__model_take(carnn__single(model, i), &made[i]);
     }
     carnn__free(a, made);
     if (status || !model->member_count) return status;
