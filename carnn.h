@@ -21074,7 +21074,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__t
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *sum = tally->sum;
-    double losses = (double)(tally->examples - tally->unanswerable) + sum[CARNN__DIALOG_ODD];
+    double losses = (double)carnn__tally_losses(tally) + sum[CARNN__DIALOG_ODD];
     scores->loss = tally->loss / fmax(losses, 1.0);
     scores->metric[CARNN__DIALOG_ALL_RIGHT].value =
         sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
@@ -23455,7 +23455,7 @@ typedef struct carnn__signal {
 } carnn__signal;
 
 /* Streams of a step's random numbers. */
-enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
+enum { CARNN__SIGNAL_DROP_POOLED = 1, CARNN__SIGNAL_DROP_LAYERS };
 
 static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__signal *m = (carnn__signal *)state;
@@ -23472,7 +23472,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     outputs = m->steps ? t->most_rows : t->most_items;
     carnn__embed_plan(p, &m->input.rows, t, 0);
     if (!s.d) m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
-    m->layers.drop = CARNN__SIGNAL_DROP_SUM;
+    m->layers.drop = CARNN__SIGNAL_DROP_POOLED;
     m->layers.rnn.drop = CARNN__SIGNAL_DROP_LAYERS;
     m->layers.rnn.drops_top = m->steps;
     m->layers.rnn.probed = 1;
