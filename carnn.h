@@ -569,7 +569,7 @@ typedef struct carnn_book_desc {
     const carnn_allocator *allocator;
 } carnn_book_desc;
 
-/* Reads `asked` alone; the sources, and errors in them, are read with the questions. */
+/* Reads `asked` alone; the sources are read with the questions, which report errors in them. */
 CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
                                        carnn_error *error);
 
@@ -899,9 +899,9 @@ typedef struct carnn_session_desc {
                           are forgotten, $start first [as many as the longest history in the
                           training data; 1024 where the model file does not have that number];
                           more than 1024 count as 1024 */
-    size_t words;      /* pair, answer, tasks of your own without session_words: the first words of
-                          a text that are read [512; no more than that]; memory for alignments grows
-                          with the square */
+    size_t words;      /* pair, answer, tasks of your own without session_words: how many words of a
+                          text are read, from its first on [512], more count as 512; memory for
+                          alignments grows with the square */
     void *memory;      /* carnn_session_size bytes, aligned to 64, which the caller frees; NULL: the
                           session takes and frees memory of the model's allocator */
 } carnn_session_desc;
@@ -1451,7 +1451,7 @@ static void *carnn__alloc_behind(const carnn_allocator *a, size_t more, size_t c
 
 /* Linux gives pages of 2 MiB on request. Large weights need them: a product visits many rows, each
    in another page, and the processor remembers where a few hundred pages are. Smaller blocks do
-   without, as whole pages would take memory also for what of them is never used. */
+   without: a page is in memory as a whole, also if only a part of it is used. */
 #if defined(__linux__) && defined(__GNUC__) /* <sys/mman.h> hides it for -std=c99 */
 int carnn__advise(void *from, size_t bytes, int advice) __asm__("madvise");
 static void carnn__ask_for_large_pages(char *block, size_t bytes) {
@@ -4522,10 +4522,10 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 /* =============================================================================================
    @@PARAM   the parameter store, optimisers
 
-   All weights of a model lie in one float array; a table names the pieces. Gradients and the
-   moments of the optimisers are arrays of the same length, so that optimisers, clipping, saving,
-   averaging and gradient checks are one loop each. Matrices of a model that was quantised have
-   blocks of 8-bit numbers in the place of floats.
+   All weights of a model lie in one float array; a table has its parameters, matrices and vectors.
+   Gradients and the moments of the optimisers are arrays of the same length, so that optimisers,
+   clipping, saving, averaging and gradient checks are one loop each. Matrices of a model that was
+   quantised have blocks of 8-bit numbers in the place of floats.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11866,9 +11866,9 @@ CARNN_API void carnn_book_free(carnn_book *book) {
 /* =============================================================================================
    @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
 
-   Two measures are ratios of length (edges) and delay of cycles, the third is that of a path. Delay
-   / length is the mean of the delays of a cycle's edges: Karp's algorithm finds cycles of extreme
-   mean exactly, in integers and in O(nodes * edges) time. A graph is one block of memory.
+   Two measures are ratios of length (edges) and delay of cycles; the third is measured on paths.
+   Delay / length is the mean of the delays of a cycle's edges: Karp's algorithm finds cycles of
+   extreme mean exactly, in integers and in O(nodes * edges) time. A graph is one block of memory.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -18060,7 +18060,8 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     return CARNN_OK;
 }
 
-/* Takes the memory of a batch. To be called again whenever another work has used the arena. */
+/* Takes the memory of a batch. To be called again whenever another work has used the arena and, as
+   parts pack weights once where nothing is learnt, whenever weights have changed. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     const carnn__task *task = work->model->task;
     carnn__net *net = carnn__net_of(work);

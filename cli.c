@@ -1170,7 +1170,7 @@ static void end_last_line(const char *name, FILE *log) {
 }
 
 /* With the first report: what is refused before leaves the log of the last run as it is. A resumed
-   run goes on in it. Killed behind its last checkpoint, it logs some epochs once more. */
+   run goes on in that log; if the last run was killed, some epochs may be logged once more. */
 static FILE *open_log(const char *name) {
     FILE *log = name ? fopen(name, arg.resume ? "a" : "w") : NULL;
     if (name && !log) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
