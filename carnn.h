@@ -171,7 +171,7 @@
    (carnn_recurrence, carnn_file_*, carnn_significance, carnn_gradcheck, carnn_bench) use malloc.
    Training takes all memory before its first step, except for names of checkpoint files. A session
    is one block whose size is known before: of a dialog model with 16 dimensions some 25 KB with ten
-   candidates and short dialogs, 105 KB with 206 and longer ones. A session opened with desc NULL
+   candidates and short dialogs, 107 KB with 206 and longer ones. A session opened with desc NULL
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
    longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
    take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most, and products
