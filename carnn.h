@@ -6403,8 +6403,8 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
 /* --- bands: sequences side by side in threads ---------------------------------------------------
    Within a step threads would have to wait for each other after every product. Where the recurrent
    weights are small enough for the cache of each, a thread takes some of the sequences, a band of
-   ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
-   would add, nor where they are normalised together. */
+   ranks, through all steps instead; but not backward where sequences share inputs, to whose
+   gradients both would add, nor where they are normalised together. */
 
 typedef struct carnn__bands {
     const carnn__cell_run *run;
@@ -6448,8 +6448,8 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = r->kind->recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
-    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate && !r->cell->normal &&
-        (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
+    if (weights <= CARNN__BAND_WEIGHTS && !(r->scan.index && r->scan.back) && !r->gate &&
+        !r->cell->normal && (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool), seq->sequences / CARNN__BAND_SEQUENCES);
     if (!r->products && !r->gate && !(r->gathers && r->scan.back))
         carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
