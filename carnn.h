@@ -109,16 +109,16 @@
        session   &carnn__net_session, which predicts from one text; NULL: no sessions
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts, by the names of their structs: in @@NET carnn__embed, carnn__linear, carnn__highway,
+   Parts, by the names of their structs. In @@NET: carnn__embed, carnn__linear, carnn__highway,
    carnn__rnn (stacks of cells and RCRN; carnn__texts_read says what of a batch it reads),
-   carnn__position, carnn__pool_part and carnn__layers (texts through layers, and pooled); in
-   @@MATCH carnn__additive, carnn__asked, carnn__compare, carnn__attentive, carnn__similarity,
-   carnn__aligned, carnn__overlap, carnn__shares; in @@LOSS carnn__candidates. Every part clears the
-   d of its output in _forward (the loss sets that of logits). A head with carnn__compare or
-   carnn__attentive has a `measure` whose second size is 2 m n for a pair of m and n words: the
-   entries of its matrices. These names and those in examples/tagger.c stay within a minor version;
-   everything else that begins with carnn__ is private. A model file names its task: only programs
-   that have it can load the model.
+   carnn__position, carnn__pool_part and carnn__layers (texts through layers, and pooled). In the
+   part @@MATCH: carnn__additive, carnn__asked, carnn__compare, carnn__attentive,
+   carnn__similarity, carnn__aligned, carnn__overlap, carnn__shares. In @@LOSS: carnn__candidates.
+   Every part clears the d of its output in _forward (the loss sets that of logits). A head with
+   carnn__compare or carnn__attentive has a `measure` whose second size is 2 m n for a pair of m and
+   n words: the entries of its matrices. These names and those in examples/tagger.c stay within a
+   minor version; everything else that begins with carnn__ is private. A model file names its task:
+   only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
