@@ -1178,6 +1178,11 @@ static FILE *open_log(const char *name) {
     return log;
 }
 
+/* Could a new log be written? One that is there may be in a folder that takes no more files. */
+static void check_log(const char *name) {
+    if (name && !is_file(name)) check(carnn_file_check(name, &error));
+}
+
 /* Also tells of a write that failed before, whose reason errno no longer has. */
 static void close_log(FILE *log, const char *name) {
     int lost = log && ferror(log);
@@ -1286,8 +1291,8 @@ static void check_training(int folds) {
     if (arg.model.vector_words > 0 && !arg.vectors.count && !arg.from)
         say(USAGE, "train: --vector-words needs --vectors, which have these words");
     if (arg.out) check(carnn_file_check(arg.out, &error));
-    if (arg.log) check(carnn_file_check(arg.log, &error));
-    if (arg.probe) check(carnn_file_check(arg.probe, &error));
+    check_log(arg.log);
+    check_log(arg.probe);
 }
 
 static void print_start(void) {
